@@ -1,0 +1,141 @@
+#pragma once
+
+#include <exception>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <boost/system/error_category.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/system/error_condition.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <nni/core/macros.hpp>
+
+namespace nni {
+
+/// What went wrong, coarse enough for a program to decide by. Details are in the text of `Error`.
+enum class Errc {
+  config_invalid = 1,    ///< an option, search space, command or file is wrong; nothing was started
+  not_authorised,        ///< credentials are missing or refused
+  not_found,             ///< a file, record or endpoint does not exist
+  already_exists,        ///< an experiment or file is in the way
+  in_use,                ///< another process owns it (experiment directory, port)
+  no_such_job,           ///< the platform does not know the job
+  incompatible_storage,  ///< the platform cannot mount this storage
+  resource_impossible,   ///< no machine can ever satisfy the request
+  timed_out,             ///< a limit on time was reached
+  connection_lost,       ///< the other side went away
+  protocol,              ///< the other side sent what it must not
+  platform_rejected,     ///< the platform refused the request
+  storage_failed,        ///< files could not be read or written
+  store_corrupt,         ///< the data store holds what this version cannot understand
+  spawn_failed,          ///< a process could not be started
+  unsupported,           ///< valid, but not available here
+  closed,                ///< used after close
+  internal               ///< a promise of the library itself was broken
+};
+
+/// Conditions to decide about retries: `error.code() == Condition::transient`.
+enum class Condition {
+  transient = 1,  ///< the same request may succeed later
+  permanent       ///< the same request will fail again
+};
+
+/// Category of `Errc`; its id is fixed, so codes from two binaries compare equal.
+const boost::system::error_category& error_category() noexcept;
+
+/// Category of `Condition`.
+const boost::system::error_category& condition_category() noexcept;
+
+/// Found by argument-dependent lookup: turns an `Errc` into an error code.
+boost::system::error_code make_error_code(Errc code) noexcept;
+
+/// Found by argument-dependent lookup: turns a `Condition` into an error condition.
+boost::system::error_condition make_error_condition(Condition condition) noexcept;
+
+/// An error that a person can act on.
+///
+/// `what()` is one sentence: what happened, where, and what to do. It never holds a secret.
+class Error : public boost::system::system_error {
+ public:
+  /// An error without text; it exists because `Result` needs one.
+  Error() : Error(Errc::internal, "no error") {}
+
+  /// @param code     for programs
+  /// @param message  for people: one sentence, without the code's own text
+  Error(Errc code, std::string message);
+
+  /// @param code     for programs, any category (for instance the system's `errno`)
+  /// @param message  for people; the text of `code` is appended to it
+  Error(boost::system::error_code code, const std::string& message);
+
+  /// The sentence.
+  const char* what() const noexcept override { return message_.c_str(); }
+
+  /// The sentence as a string.
+  const std::string& message() const noexcept { return message_; }
+
+ private:
+  std::string message_;
+};
+
+/// One thing that is wrong with an input.
+struct Problem {
+  std::string key;     ///< path of the key, for instance `space.lr.max`
+  std::string reason;  ///< what is wrong, the value, and what would be right
+};
+
+/// Everything that is wrong with an input, at once.
+class ConfigError : public Error {
+ public:
+  /// @param problems  at least one
+  explicit ConfigError(std::vector<Problem> problems);
+
+  /// The problems in the order in which they were found.
+  const std::vector<Problem>& problems() const noexcept { return problems_; }
+
+ private:
+  std::vector<Problem> problems_;
+};
+
+/// Collects problems and throws them together.
+class ProblemList {
+ public:
+  /// Records one problem.
+  void add(std::string key, std::string reason) { problems_.push_back({std::move(key), std::move(reason)}); }
+
+  /// Appends the problems of another check below a key.
+  void add_all(std::string_view prefix, const std::vector<Problem>& problems);
+
+  /// True when nothing was recorded.
+  bool empty() const noexcept { return problems_.empty(); }
+
+  /// The problems so far.
+  const std::vector<Problem>& problems() const noexcept { return problems_; }
+
+  /// @throws ConfigError  when at least one problem was recorded
+  void throw_if_any() const;
+
+ private:
+  std::vector<Problem> problems_;
+};
+
+/// A `ConfigError` with a single problem.
+ConfigError config_error(std::string key, std::string reason);
+
+/// The text of an exception of any type, for records and logs.
+std::string describe(std::exception_ptr failure);
+
+}  // namespace nni
+
+template <>
+struct boost::system::is_error_code_enum<nni::Errc> : std::true_type {};
+template <>
+struct boost::system::is_error_condition_enum<nni::Condition> : std::true_type {};
+
+#if NNI_HEADER_ONLY
+#include <nni/core/impl/error.ipp>
+#endif

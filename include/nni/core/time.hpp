@@ -1,0 +1,49 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include <nni/core/macros.hpp>
+#include <nni/core/result.hpp>
+
+namespace nni {
+
+/// A span of time, nanoseconds.
+using Duration = std::chrono::nanoseconds;
+
+/// Wall time in milliseconds since 1970, for records. It may step; never use it for limits.
+using TimePoint = std::chrono::sys_time<std::chrono::milliseconds>;
+
+/// Monotonic time, for limits and waits. It has no meaning outside this process.
+using SteadyPoint = std::chrono::steady_clock::time_point;
+
+/// Milliseconds since 1970, as NNI's records and REST replies carry them.
+[[nodiscard]] constexpr long long to_epoch_ms(TimePoint at) noexcept { return at.time_since_epoch().count(); }
+
+/// The inverse of `to_epoch_ms`.
+[[nodiscard]] constexpr TimePoint from_epoch_ms(long long milliseconds) noexcept {
+  return TimePoint{std::chrono::milliseconds{milliseconds}};
+}
+
+/// Reads a duration as NNI's configuration writes it.
+///
+/// Accepted: plain seconds (`90`), or numbers each followed by a unit `d`, `h`, `m`, `s` or `ms` in any case
+/// (`1h30m`, `1.5h`).
+///
+/// @param text  the duration
+/// @returns     a duration of zero or more, or an error that names the text and an accepted form
+/// Source: NNI 3.0 configuration, durations.
+[[nodiscard]] Result<Duration> parse_duration(std::string_view text);
+
+/// Prints a duration for people: `1h30m`, `4m12s`, `3.2s`, `12ms`. Two units at most.
+[[nodiscard]] std::string to_string(Duration duration);
+
+/// Prints wall time for people and logs: `2026-11-21 09:30:00` in local time.
+[[nodiscard]] std::string to_local_string(TimePoint at);
+
+}  // namespace nni
+
+#if NNI_HEADER_ONLY
+#include <nni/core/impl/time.ipp>
+#endif
