@@ -44,6 +44,15 @@ enum class Condition {
   permanent       ///< the same request will fail again
 };
 
+}  // namespace nni
+
+template <>
+struct boost::system::is_error_code_enum<nni::Errc> : std::true_type {};
+template <>
+struct boost::system::is_error_condition_enum<nni::Condition> : std::true_type {};
+
+namespace nni {
+
 /// Category of `Errc`; its id is fixed, so codes from two binaries compare equal.
 const boost::system::error_category& error_category() noexcept;
 
@@ -62,7 +71,7 @@ boost::system::error_condition make_error_condition(Condition condition) noexcep
 class Error : public boost::system::system_error {
  public:
   /// An error without text; it exists because `Result` needs one.
-  Error() : Error(Errc::internal, "no error") {}
+  Error();
 
   /// @param code     for programs
   /// @param message  for people: one sentence, without the code's own text
@@ -130,11 +139,6 @@ ConfigError config_error(std::string key, std::string reason);
 std::string describe(std::exception_ptr failure);
 
 }  // namespace nni
-
-template <>
-struct boost::system::is_error_code_enum<nni::Errc> : std::true_type {};
-template <>
-struct boost::system::is_error_condition_enum<nni::Condition> : std::true_type {};
 
 #if NNI_HEADER_ONLY
 #include <nni/core/impl/error.ipp>

@@ -90,6 +90,8 @@ NNI_INLINE boost::system::error_condition make_error_condition(Condition conditi
   return {static_cast<int>(condition), condition_category()};
 }
 
+NNI_INLINE Error::Error() : Error(Errc::internal, "no error") {}
+
 NNI_INLINE Error::Error(Errc code, std::string message)
     : system_error(make_error_code(code)), message_(std::move(message)) {}
 

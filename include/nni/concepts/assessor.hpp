@@ -1,0 +1,33 @@
+#pragma once
+
+#include <concepts>
+#include <span>
+
+#include <nni/concepts/common.hpp>
+#include <nni/core/capabilities.hpp>
+#include <nni/core/ids.hpp>
+#include <nni/core/objectives.hpp>
+#include <nni/core/roles.hpp>
+
+namespace nni {
+
+/// Judges running trials by their intermediate results.
+///
+/// A model promises:
+///  1. `start` is called once, before anything else, with the direction of the objective;
+///  2. `assess` is called after each intermediate result of a run with all of its numbers so far, oldest first;
+///     its verdict depends on these and on the histories seen before, not on time;
+///  3. `trial_ended` is called once per run; a history counts for comparisons only after it ended;
+///  4. after a resume the stored histories are replayed through `assess` and `trial_ended`; the verdicts are ignored.
+///
+/// @tparam A  policy type; declares `using role = nni::role::assessor;`
+/// @see nni::assessing::MedianStop, docs/how-to/assessor.md
+template <class A>
+concept Assessor = PlaysRole<A, role::assessor> && std::movable<A> &&
+                   requires(A& a, const Objectives& goals, const RunId& run, std::span<const double> history, bool succeeded) {
+                     { a.start(goals) } -> std::same_as<void>;
+                     { a.assess(run, history) } -> std::same_as<Verdict>;
+                     { a.trial_ended(run, succeeded) } -> std::same_as<void>;
+                   };
+
+}  // namespace nni

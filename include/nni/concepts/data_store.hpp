@@ -1,0 +1,48 @@
+#pragma once
+
+#include <concepts>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <nni/async/context.hpp>
+#include <nni/concepts/common.hpp>
+#include <nni/core/roles.hpp>
+#include <nni/core/store_event.hpp>
+
+namespace nni {
+
+/// Keeps the records of an experiment.
+///
+/// Two strengths: *written* survives a kill of this process, *synced* survives a loss of power.
+///
+/// A model promises:
+///  1. `append` never blocks and keeps the order; the position that it returns covers the events given;
+///  2. `written(at)` and `synced(at)` return once every event up to `at` has that strength; when the store fails
+///     they throw, now and from then on, and never claim what is not true;
+///  3. `open` answers with an empty snapshot for a new experiment and otherwise with what all synced and written
+///     events amount to; it refuses a store that another process owns (`Errc::in_use`, naming the owner) and one
+///     that it cannot understand (`Errc::store_corrupt`), changing neither;
+///  4. appending the same metric, (run, kind, sequence), a second time changes nothing;
+///  5. `load`, `page` and `metrics` see every event appended before the call;
+///  6. the whole history is paged, never held: memory per finished trial is bounded (a store that lives in memory
+///     is the exception and says so);
+///  7. `close` writes and syncs what was appended, then frees the store for others.
+///
+/// @tparam D  policy type; declares `using role = nni::role::data_store;`
+/// @see nni::datastore::Memory, nni::datastore::Sqlite
+template <class D>
+concept DataStore = PlaysRole<D, role::data_store> && std::movable<D> &&
+                    requires(D& d, Context& ctx, ExperimentId id, std::span<const StoreEvent> events, StorePosition at,
+                             TrialId trial, TrialQuery query) {
+                      { d.open(ctx, id) } -> AwaitableOf<ExperimentSnapshot>;
+                      { d.append(events) } -> std::same_as<StorePosition>;
+                      { d.written(at) } -> AwaitableOf<void>;
+                      { d.synced(at) } -> AwaitableOf<void>;
+                      { d.load(trial) } -> AwaitableOf<std::optional<TrialJobDetail>>;
+                      { d.page(query) } -> AwaitableOf<TrialPage>;
+                      { d.metrics(trial) } -> AwaitableOf<std::vector<Metric>>;
+                      { d.close() } -> AwaitableOf<void>;
+                    };
+
+}  // namespace nni

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <concepts>
+#include <optional>
+
+#include <nni/concepts/common.hpp>
+#include <nni/core/ids.hpp>
+#include <nni/core/objectives.hpp>
+#include <nni/core/parameters.hpp>
+#include <nni/core/roles.hpp>
+#include <nni/core/search_space.hpp>
+#include <nni/core/trial.hpp>
+
+namespace nni {
+
+/// Suggests parameters and learns from results.
+///
+/// A tuner is synchronous and does no I/O, so it needs no Asio and can be driven by a plain loop
+/// (nni/tuning/ask_tell.hpp). One that must wait for something models `Advisor` instead.
+///
+/// A model promises:
+///  1. `start` is called once, before anything else, and may throw `ConfigError` for a space that it cannot search;
+///  2. suggestion k is a function of the seed, k and the results observed so far: the same calls give the same
+///     suggestions, whatever the time and the thread;
+///  3. `generate` answers nothing when it has no more to suggest; it may have more after the next `observe`;
+///  4. each finished trial is observed once; trials without a usable value are observed too (`succeeded()` is false);
+///  5. after `update_search_space` suggestions come from the new space; results of the old one that still fit are kept;
+///  6. a resumed experiment observes its history in the order of trial ids and goes on with the next unused k.
+///
+/// @tparam T  policy type; declares `using role = nni::role::tuner;`
+/// @see nni::tuning::Random, nni::tuning::Tpe, docs/how-to/tuner.md
+template <class T>
+concept Tuner = PlaysRole<T, role::tuner> && std::movable<T> &&
+                requires(T& t, const SearchSpace& space, const Objectives& goals, ParameterId id, const TrialOutcome& outcome) {
+                  { t.start(space, goals) } -> std::same_as<void>;
+                  { t.update_search_space(space) } -> std::same_as<void>;
+                  { t.generate(id) } -> std::same_as<std::optional<Parameters>>;
+                  { t.observe(outcome) } -> std::same_as<void>;
+                };
+
+}  // namespace nni

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include <nni/core/ids.hpp>
+#include <nni/core/metric.hpp>
+#include <nni/core/parameters.hpp>
+#include <nni/core/time.hpp>
+#include <nni/core/trial.hpp>
+
+namespace nni {
+
+/// The platform keeps a run waiting; `reason` is for people.
+class JobQueued {
+ public:
+  JobQueued() = default;
+  JobQueued(RunId which, std::string why) : run(which), reason(std::move(why)) {}
+  RunId run;
+  std::string reason;
+};
+
+/// A run has begun.
+class JobStarted {
+ public:
+  JobStarted() = default;
+  JobStarted(RunId which, JobId name, TimePoint when) : run(which), job(std::move(name)), at(when) {}
+  RunId run;
+  JobId job;
+  TimePoint at{};
+  std::string url;                 ///< where a person can look at it
+  std::string working_directory;   ///< where its output files are
+};
+
+/// A run has ended. Exactly one per submitted run.
+class JobEnded {
+ public:
+  JobEnded() = default;
+  JobEnded(RunId which, JobEnd how, TimePoint when) : run(which), end(std::move(how)), at(when) {}
+  RunId run;
+  JobEnd end;
+  TimePoint at{};
+};
+
+/// Machines or devices came, went or changed: waiting trials may fit now.
+struct EnvironmentChanged {};
+
+/// What a training service tells.
+using JobEvent = std::variant<JobQueued, JobStarted, JobEnded, EnvironmentChanged>;
+
+/// An advisor wants a trial with these parameters.
+class NewTrial {
+ public:
+  NewTrial() = default;
+  NewTrial(ParameterId which, Parameters values) : parameter(which), parameters(std::move(values)) {}
+  ParameterId parameter;
+  Parameters parameters;
+};
+
+/// An advisor sends another set of parameters to a running trial (multi-phase).
+class SendParameters {
+ public:
+  SendParameters() = default;
+  TrialId trial;
+  Parameters parameters;
+};
+
+/// An advisor has nothing more to suggest for now.
+class NoMoreTrials {
+ public:
+  NoMoreTrials() = default;
+};
+
+/// An advisor stops a running trial.
+class KillTrial {
+ public:
+  KillTrial() = default;
+  explicit KillTrial(TrialId which) : trial(which) {}
+  TrialId trial;
+};
+
+/// What an advisor asks for.
+using Order = std::variant<NewTrial, SendParameters, NoMoreTrials, KillTrial>;
+
+/// Names one delivery of a message, so that it can be acknowledged. Opaque to the session.
+struct Receipt {
+  std::uint64_t value = 0;
+};
+
+/// A message of a running trial.
+class TrialMessage {
+ public:
+  enum class Kind : std::uint8_t {
+    metric,   ///< `metric` holds it
+    garbage   ///< could not be understood; `text` says what arrived, shortened
+  };
+
+  TrialMessage() = default;
+  TrialMessage(Metric what, Receipt delivery) : metric(std::move(what)), receipt(delivery) {}
+
+  /// A message that cannot be understood.
+  static TrialMessage not_understood(RunId from, std::string what, Receipt delivery) {
+    TrialMessage message;
+    message.kind = Kind::garbage;
+    message.metric.run = from;
+    message.text = std::move(what);
+    message.receipt = delivery;
+    return message;
+  }
+
+  Kind kind = Kind::metric;
+  Metric metric;      ///< `metric.run` is set for every kind
+  std::string text;
+  Receipt receipt;
+};
+
+}  // namespace nni

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <boost/json/fwd.hpp>
+
+#include <nni/core/macros.hpp>
+
+namespace nni {
+
+namespace json = boost::json;
+
+/// Appends a JSON string with its quotes. Output is ASCII: everything else is escaped, which survives all of
+/// NNI's Python readers (trial protocol, 11.3).
+void append_json_string(std::string& text, std::string_view value);
+
+/// Appends a number so that it reads back exactly and stays a real number in Python (`1.0`, not `1`).
+///
+/// Numbers that are not finite become `NaN`, `Infinity`, `-Infinity`, which Python writes and reads.
+void append_json_number(std::string& text, double value);
+
+/// Appends an integer.
+void append_json_integer(std::string& text, std::int64_t value);
+
+/// A number as `append_json_number` writes it.
+[[nodiscard]] std::string to_json_text(double value);
+
+/// Serialises a value with the number spelling of `append_json_number`.
+[[nodiscard]] std::string to_json_text(const boost::json::value& value);
+
+}  // namespace nni
+
+#if NNI_HEADER_ONLY
+#include <nni/core/impl/json.ipp>
+#endif

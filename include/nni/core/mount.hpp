@@ -1,0 +1,34 @@
+#pragma once
+
+#include <compare>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace nni {
+
+/// Mount type of a service that needs no storage.
+struct NoMount {};
+
+/// A directory that exists under the same path where the trial runs.
+class HostPath {
+ public:
+  HostPath() = default;
+  explicit HostPath(std::filesystem::path directory) : path(std::move(directory)) {}
+  std::filesystem::path path;
+};
+
+/// A path below the root of a storage, always with forward slashes.
+class RemotePath {
+ public:
+  RemotePath() = default;
+  explicit RemotePath(std::string text) : value(std::move(text)) {}
+  friend auto operator<=>(const RemotePath&, const RemotePath&) = default;
+  std::string value;
+};
+
+/// What a trial is given of the storage; a service takes the alternative that is its `mount_type`.
+using Mount = std::variant<NoMount, HostPath, RemotePath>;
+
+}  // namespace nni

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <nni/core/event.hpp>
+#include <nni/core/ids.hpp>
+#include <nni/core/metric.hpp>
+#include <nni/core/parameters.hpp>
+#include <nni/core/status.hpp>
+#include <nni/core/time.hpp>
+#include <nni/core/trial.hpp>
+
+namespace nni {
+
+/// The experiment as a whole: written at the start, on every change of status, and every ten seconds.
+class ProfileChanged {
+ public:
+  ProfileChanged() = default;
+
+  ExperimentId id;
+  std::string name;
+  std::string params;                       ///< JSON text: options and search space as NNI's clients read them
+  std::uint64_t seed = 0;
+  ExperimentStatus status = ExperimentStatus::initialized;
+  std::string message;                      ///< why it is in `error`
+  Duration exec_duration{};                 ///< active time so far; goes on after a resume
+  TimePoint start_time{};
+  std::optional<TimePoint> end_time;
+  std::uint64_t next_sequence = 0;          ///< sequence id of the next trial
+  std::string log_directory;
+};
+
+/// The advisor (or a user) ordered a trial.
+class TrialOrdered {
+ public:
+  TrialOrdered() = default;
+  TrialOrdered(TrialId which, ParameterId by, Parameters values, TimePoint when)
+      : trial(which), parameter(by), parameters(std::move(values)), at(when) {}
+  TrialId trial;
+  ParameterId parameter;
+  Parameters parameters;
+  TimePoint at{};
+};
+
+/// A run is about to be submitted. Nothing outside has changed yet.
+class RunIntended {
+ public:
+  RunIntended() = default;
+  RunIntended(RunId which, Placement where, TimePoint when) : run(which), placement(std::move(where)), at(when) {}
+  RunId run;
+  Placement placement;
+  TimePoint at{};
+};
+
+/// A run has begun.
+class RunStarted {
+ public:
+  RunStarted() = default;
+  explicit RunStarted(JobStarted event) : started(std::move(event)) {}
+  JobStarted started;
+};
+
+/// A trial reported a value. (run, kind, sequence) is unique.
+class MetricReceived {
+ public:
+  MetricReceived() = default;
+  explicit MetricReceived(Metric what) : metric(std::move(what)) {}
+  Metric metric;
+};
+
+/// A run has ended. With `final_attempt` the trial has ended too, with `status`.
+class RunEnded {
+ public:
+  RunEnded() = default;
+  RunId run;
+  JobEnd end;
+  TrialJobStatus status = TrialJobStatus::unknown;
+  bool final_attempt = true;
+  TimePoint at{};
+};
+
+/// What a data store records, in order. Replaying the events rebuilds the ledger exactly.
+using StoreEvent = std::variant<ProfileChanged, TrialOrdered, RunIntended, RunStarted, MetricReceived, RunEnded>;
+
+/// How far a store has come: the number of events appended so far.
+struct StorePosition {
+  std::uint64_t value = 0;
+  friend constexpr auto operator<=>(const StorePosition&, const StorePosition&) = default;
+};
+
+/// A trial that had not ended when the store was last written.
+class UnfinishedTrial {
+ public:
+  UnfinishedTrial() = default;
+
+  TrialId trial;
+  ParameterId parameter;
+  Parameters parameters;
+  std::uint32_t attempts = 0;                ///< runs intended so far
+  std::optional<Intent> open_run;            ///< the last run, if it has not ended
+  std::uint32_t intermediates = 0;           ///< number of intermediate values of the open run
+  std::vector<double> history;               ///< numbers of these values, in order; not a number where there was none
+  std::optional<std::string> final_value;    ///< JSON text of its first final value
+};
+
+/// What a data store knows when it is opened. Empty for a new experiment.
+class ExperimentSnapshot {
+ public:
+  ExperimentSnapshot() = default;
+
+  bool exists = false;                       ///< false: a new experiment
+  ProfileChanged profile;                    ///< the last one
+  std::uint64_t trials = 0;                  ///< trials ever ordered; ids 1 to `trials` exist
+  std::uint64_t by_status[8] = {};           ///< finished trials, indexed by `TrialJobStatus`
+  std::vector<UnfinishedTrial> unfinished;   ///< in the order of their ids
+};
+
+/// A page of trials to read.
+struct TrialQuery {
+  TrialId after{};                                   ///< trials behind this one; zero: from the start
+  std::size_t limit = 1000;                          ///< at most so many
+  std::optional<TrialJobStatus> status = {};         ///< only trials in this state
+};
+
+/// A page of trials.
+class TrialPage {
+ public:
+  TrialPage() = default;
+  std::vector<TrialJobDetail> trials;   ///< in the order of their ids
+  bool more = false;                    ///< there are further trials behind the last one
+};
+
+}  // namespace nni

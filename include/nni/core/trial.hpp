@@ -1,0 +1,179 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <nni/core/ids.hpp>
+#include <nni/core/mount.hpp>
+#include <nni/core/parameters.hpp>
+#include <nni/core/resources.hpp>
+#include <nni/core/status.hpp>
+#include <nni/core/time.hpp>
+
+namespace nni {
+
+/// Variables of a process: name to value.
+using EnvironmentVariables = std::map<std::string, std::string>;
+
+/// What a trial runs: one shell line, as NNI's users write it, or a list of arguments that no shell touches.
+class Command {
+ public:
+  Command() = default;
+  Command(std::string line) : words_{std::move(line)}, shell_(true) {}                    // NOLINT: reads as text
+  Command(const char* line) : Command(std::string(line)) {}                               // NOLINT: reads as text
+  Command(std::vector<std::string> arguments) : words_(std::move(arguments)) {}           // NOLINT: reads as a list
+  Command(std::initializer_list<const char*> arguments) : words_(arguments.begin(), arguments.end()) {}
+
+  [[nodiscard]] bool empty() const noexcept { return words_.empty() || (words_.size() == 1 && words_[0].empty()); }
+  [[nodiscard]] bool is_shell() const noexcept { return shell_; }
+
+  /// The argument vector to execute: `/bin/bash -c LINE` for a shell line.
+  [[nodiscard]] std::vector<std::string> arguments() const {
+    if (!shell_) return words_;
+    std::vector<std::string> result;
+    result.reserve(3);
+    result.emplace_back("/bin/bash");
+    result.emplace_back("-c");
+    result.push_back(words_.front());
+    return result;
+  }
+
+  /// For people: the line, or the arguments joined by blanks.
+  [[nodiscard]] std::string to_string() const {
+    std::string text;
+    for (const std::string& word : words_) text += (text.empty() ? "" : " ") + word;
+    return text;
+  }
+
+ private:
+  std::vector<std::string> words_;
+  bool shell_ = false;
+};
+
+/// Everything that a training service needs to start one run. The session fills it in one place.
+class TrialJobForm {
+ public:
+  TrialJobForm() = default;
+
+  RunId run;                          ///< the identity that the service keeps
+  ParameterId parameter;              ///< which suggestion it carries
+  Parameters parameters;              ///< verbatim
+  Command command;                    ///< empty where trials are callables
+  std::string working_directory;      ///< where the command starts; empty: the current directory
+  EnvironmentVariables environment;   ///< added to what the service sets
+  ResourceRequest request;
+  Placement placement;
+  Mount mount;
+};
+
+/// How the process, job or callable of a run ended.
+enum class EndKind : std::uint8_t {
+  exited,        ///< by itself, with an exit code
+  signalled,     ///< by a signal that we did not send
+  killed,        ///< because we asked; `JobEnd::why` says who
+  not_started,   ///< could not be started; the message says why
+  threw,         ///< a callable threw; the message is the exception's text
+  lost           ///< the platform or keeper lost it; the message says how
+};
+
+/// Name for records: `exited`, `signalled`, `killed`, `not started`, `threw`, `lost`.
+[[nodiscard]] constexpr std::string_view to_string(EndKind kind) noexcept {
+  constexpr std::string_view names[] = {"exited", "signalled", "killed", "not started", "threw", "lost"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+/// The end of a run.
+class JobEnd {
+ public:
+  JobEnd() = default;
+  explicit JobEnd(EndKind how, int number = 0, std::string text = {}) : kind(how), code(number), message(std::move(text)) {}
+
+  /// True when it did what it was asked to: exit code 0.
+  [[nodiscard]] bool succeeded() const noexcept { return kind == EndKind::exited && code == 0; }
+
+  EndKind kind = EndKind::exited;
+  int code = 0;                           ///< exit code, or the number of the signal
+  StopReason why = StopReason::user;      ///< only for `killed`
+  std::string message;                    ///< for people; empty where the code says it all
+};
+
+/// A run that was about to be submitted: recorded before anything outside changes.
+class Intent {
+ public:
+  Intent() = default;
+
+  RunId run;
+  TimePoint at{};
+  JobId job;               ///< empty when the answer to the submission was not recorded any more
+  bool started = false;    ///< its start was recorded
+  Placement placement;
+};
+
+/// What a platform says of one run, for instance to a manager that was restarted.
+class JobReport {
+ public:
+  enum class State : std::uint8_t {
+    running,        ///< it is alive; its events follow
+    ended,          ///< it ended meanwhile; `end` says how
+    never_started,  ///< it was never submitted: submit it
+    unknown         ///< the platform cannot say: it counts as lost
+  };
+
+  JobReport() = default;
+  JobReport(RunId which, State what) : run(which), state(what) {}
+
+  RunId run;
+  State state = State::unknown;
+  JobId job;
+  TimePoint started{};   ///< zero when unknown
+  TimePoint ended{};     ///< zero unless `ended`
+  JobEnd end;
+};
+
+/// What a tuner is told when a trial has ended.
+class TrialOutcome {
+ public:
+  TrialOutcome() = default;
+
+  TrialId trial;
+  ParameterId parameter;
+  Parameters parameters;
+  TrialJobStatus status = TrialJobStatus::unknown;
+  std::optional<double> value;   ///< the number of its final result; absent when it reported none or it was not finite
+
+  /// True when there is a value to learn from.
+  [[nodiscard]] bool succeeded() const noexcept { return status == TrialJobStatus::succeeded && value.has_value(); }
+};
+
+/// Everything that is known of a trial, with the fields of NNI's original interface.
+class TrialJobDetail {
+ public:
+  TrialJobDetail() = default;
+
+  TrialId trial;
+  std::uint32_t attempts = 0;                 ///< runs so far
+  TrialJobStatus status = TrialJobStatus::unknown;
+  ParameterId parameter;
+  Parameters parameters;
+  std::optional<TimePoint> submit_time;
+  std::optional<TimePoint> start_time;
+  std::optional<TimePoint> end_time;
+  std::optional<std::string> final_value;     ///< JSON text of the first final result
+  JobId job;
+  std::vector<std::string> tags;
+  std::string url;                            ///< where a person can look at it
+  std::string working_directory;              ///< where it writes
+  std::string environment;
+  std::string message;                        ///< why it ended, for people
+  std::optional<int> exit_code;
+  std::optional<int> signal;
+  bool is_early_stopped = false;
+};
+
+}  // namespace nni
