@@ -1,0 +1,41 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+
+#include <nni/async/context.hpp>
+#include <nni/concepts/common.hpp>
+#include <nni/core/event.hpp>
+#include <nni/core/metric.hpp>
+#include <nni/core/objectives.hpp>
+#include <nni/core/roles.hpp>
+#include <nni/core/search_space.hpp>
+#include <nni/core/trial.hpp>
+
+namespace nni {
+
+/// Orders trials and reacts to results, asynchronously: an external process, or a tuner and an assessor
+/// (nni::tuning::AsAdvisor).
+///
+/// A model promises:
+///  1. `start` is called once; what follows may come in any order;
+///  2. after `request(n)` it orders n trials, or fewer followed by `NoMoreTrials`;
+///  3. `report` is called for every intermediate and final value, in order per run; `trial_ended` once per trial,
+///     after its last `report`;
+///  4. `next_order` is cancellable without losing an order; an order to kill a trial that has ended is harmless;
+///  5. `stop` ends whatever it started, within the context's shutdown limit.
+///
+/// @tparam A  policy type; declares `using role = nni::role::advisor;`
+template <class A>
+concept Advisor = PlaysRole<A, role::advisor> && std::movable<A> &&
+                  requires(A& a, Context& ctx, const SearchSpace& space, const Objectives& goals, std::size_t count,
+                           const Metric& metric, const TrialOutcome& outcome) {
+                    { a.start(ctx, space, goals) } -> AwaitableOf<void>;
+                    { a.request(count) } -> AwaitableOf<void>;
+                    { a.report(metric) } -> AwaitableOf<void>;
+                    { a.trial_ended(outcome) } -> AwaitableOf<void>;
+                    { a.next_order() } -> AwaitableOf<Order>;
+                    { a.stop() } -> AwaitableOf<void>;
+                  };
+
+}  // namespace nni

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <concepts>
+
+#include <nni/concepts/common.hpp>
+#include <nni/core/resources.hpp>
+#include <nni/core/roles.hpp>
+
+namespace nni {
+
+/// Chooses the machine and the devices for one run.
+///
+/// A scheduler is a pure decision: it sees a snapshot, answers, and remembers only what it has handed out.
+/// It performs no I/O, so `place` may be called as often as the experiment likes.
+///
+/// A model promises:
+///  1. equal history and equal snapshot give an equal answer;
+///  2. `Impossible` only when no later snapshot of the same hardware could help, otherwise `Wait`;
+///  3. both refusals carry a reason with numbers that a user can act on;
+///  4. a placement counts as taken from the moment it is returned, or told by `hold`, until `release`.
+///
+/// @tparam S  policy type; declares `using role = nni::role::scheduler;`
+/// @see nni::scheduling::Unlimited, docs/how-to/scheduler.md
+template <class S>
+concept Scheduler = PlaysRole<S, role::scheduler> && std::movable<S> &&
+                    requires(S& s, const ResourceRequest& want, const ResourceSnapshot& now, const Placement& held) {
+                      { s.place(want, now) } -> std::same_as<PlacementResult>;
+                      { s.hold(held) } -> std::same_as<void>;
+                      { s.release(held) } noexcept -> std::same_as<void>;
+                    };
+
+}  // namespace nni

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nni/async/context.hpp>
+#include <nni/concepts/common.hpp>
+#include <nni/core/ids.hpp>
+#include <nni/core/mount.hpp>
+#include <nni/core/roles.hpp>
+#include <nni/core/time.hpp>
+
+namespace nni {
+
+/// One entry of a directory of a storage.
+class FileInfo {
+ public:
+  FileInfo() = default;
+
+  std::string name;         ///< without its directory
+  bool directory = false;
+  std::uint64_t size = 0;   ///< bytes; 0 for a directory
+  TimePoint modified{};
+};
+
+/// Keeps files that trials and the experiment share.
+///
+/// A model promises:
+///  1. `upload` appears complete at its destination or not at all, for a file and for a directory;
+///  2. `read` past the end returns what exists, an empty string at the end, and throws `Errc::not_found` for no file;
+///  3. `list` answers in the order of names; a missing directory is `Errc::not_found`;
+///  4. `remove` of something that does not exist succeeds;
+///  5. a path that leaves the root (`..`) is refused with `Errc::storage_failed`;
+///  6. `mount` says how a trial reaches the storage, without I/O; its type decides which services can be used.
+///
+/// @tparam S  policy type; declares `using role = nni::role::storage;` and `mount_type`
+/// @see nni::storage::LocalDirectory, docs/how-to/storage.md
+template <class S>
+concept Storage = PlaysRole<S, role::storage> && std::movable<S> &&
+                  requires(S& s, Context& ctx, TrialId trial, std::filesystem::path local, RemotePath remote,
+                           std::uint64_t offset, std::size_t length) {
+                    typename S::mount_type;
+                    { s.open(ctx) } -> AwaitableOf<void>;
+                    { s.upload(local, remote) } -> AwaitableOf<void>;
+                    { s.download(remote, local) } -> AwaitableOf<void>;
+                    { s.read(remote, offset, length) } -> AwaitableOf<std::string>;
+                    { s.list(remote) } -> AwaitableOf<std::vector<FileInfo>>;
+                    { s.remove(remote) } -> AwaitableOf<void>;
+                    { s.mount(trial) } -> std::same_as<typename S::mount_type>;
+                    { s.close() } -> AwaitableOf<void>;
+                  };
+
+/// A storage that can tell when a file has grown; readers of others look from time to time.
+template <class S>
+concept WatchableStorage = Storage<S> && requires(S& s, RemotePath path) {
+  { s.changed(path) } -> AwaitableOf<void>;
+};
+
+}  // namespace nni

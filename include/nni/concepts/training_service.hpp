@@ -1,0 +1,108 @@
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/json/fwd.hpp>
+
+#include <nni/async/context.hpp>
+#include <nni/concepts/common.hpp>
+#include <nni/concepts/metric_transport.hpp>
+#include <nni/core/capabilities.hpp>
+#include <nni/core/event.hpp>
+#include <nni/core/ids.hpp>
+#include <nni/core/resources.hpp>
+#include <nni/core/roles.hpp>
+#include <nni/core/time.hpp>
+#include <nni/core/trial.hpp>
+
+namespace nni {
+
+/// Runs trials somewhere: in this process, as local processes, on a cluster.
+///
+/// A model promises:
+///  1. all members are called on `ctx.executor()` and none blocks; `submit_trial_job` and `cancel_trial_job` may be in
+///     flight for different runs, at most `capabilities().max_in_flight`, and for one run they are ordered;
+///     `start`, `adopt` and `clean_up` run alone;
+///  2. `start` validates credentials and resources before it changes anything outside;
+///  3. `submit_trial_job` keeps `form.run` as the identity: a second submit of the same run adopts the job, the next
+///     attempt is a new job; a command that cannot start is an end (`EndKind::not_started`), not an exception;
+///  4. per run there is at most one *started* and exactly one *ended*, in that order; *ended* distinguishes exit code,
+///     signal, killed on request, and lost;
+///  5. `cancel_trial_job` works in every state and returns when the request is accepted; the end arrives as an event;
+///     an unknown run is `Errc::no_such_job`;
+///  6. `next_event` is cancellable without losing an event;
+///  7. after `clean_up` there are no events, no processes, and no I/O object is left; it finishes within
+///     `ctx.shutdown_limit()`;
+///  8. (`ResumableService`) `adopt` answers for every intent, also for one without a `JobId`: the platform finds it by
+///     the name that derives from the run.
+///
+/// @tparam S  policy type; declares `using role = nni::role::training_service;`, `mount_type` and `platform`
+/// @see nni::platforms::InProcess, nni::platforms::Local, docs/how-to/training-service.md
+template <class S>
+concept TrainingService =
+    PlaysRole<S, role::training_service> && std::movable<S> &&
+    requires(S& s, const S& cs, Context& ctx, TrialJobForm form, RunId run, StopReason why) {
+      typename S::mount_type;
+      { S::platform } -> std::convertible_to<std::string_view>;
+      { cs.capabilities() } noexcept -> std::same_as<Capabilities>;
+      { s.start(ctx) } -> AwaitableOf<void>;
+      { s.resources() } -> AwaitableOf<ResourceSnapshot>;
+      { s.submit_trial_job(std::move(form)) } -> AwaitableOf<JobId>;
+      { s.cancel_trial_job(run, why) } -> AwaitableOf<void>;
+      { s.next_event() } -> AwaitableOf<JobEvent>;
+      { s.clean_up() } -> AwaitableOf<void>;
+    };
+
+/// A service whose runs may outlive the manager and can be adopted by the next one (promise 8).
+template <class S>
+concept ResumableService = TrainingService<S> && requires(S& s, std::vector<Intent> runs) {
+  { s.adopt(std::move(runs)) } -> AwaitableOf<std::vector<JobReport>>;
+};
+
+/// A service whose own link brings the messages of trials; it needs no other transport.
+template <class S>
+concept CarriesMessages = TrainingService<S> && TrialChannel<S>;
+
+/// A service that can show what a run printed.
+template <class S>
+concept LogSource = TrainingService<S> && requires(S& s, RunId run, std::string stream) {
+  { s.fetch_log(run, std::move(stream)) } -> AwaitableOf<std::string>;
+};
+
+/// A service with configuration keys of its own, beside its typed options.
+template <class S>
+concept ConfigurableService =
+    TrainingService<S> && requires(S& s, const S& cs, std::string key, const boost::json::value& value) {
+      { s.set_cluster_metadata(key, value) } -> std::same_as<void>;
+      { cs.get_cluster_metadata(key) } -> std::same_as<boost::json::value>;
+    };
+
+/// A platform that can only be asked; `nni::platforms::Polling` makes a `TrainingService` of it.
+///
+/// A model promises what `TrainingService` promises in 1, 2, 3, 5 and 7, and
+///  9. `poll` answers for all runs that it is asked about in one round trip, at most every `poll_interval()`.
+template <class S>
+concept PolledService =
+    PlaysRole<S, role::polled_service> && std::movable<S> &&
+    requires(S& s, const S& cs, Context& ctx, TrialJobForm form, RunId run, StopReason why, std::vector<RunId> runs) {
+      typename S::mount_type;
+      { S::platform } -> std::convertible_to<std::string_view>;
+      { cs.poll_interval() } noexcept -> std::same_as<Duration>;
+      { s.start(ctx) } -> AwaitableOf<void>;
+      { s.resources() } -> AwaitableOf<ResourceSnapshot>;
+      { s.submit_trial_job(std::move(form)) } -> AwaitableOf<JobId>;
+      { s.cancel_trial_job(run, why) } -> AwaitableOf<void>;
+      { s.poll(std::move(runs)) } -> AwaitableOf<std::vector<JobReport>>;
+      { s.clean_up() } -> AwaitableOf<void>;
+    };
+
+/// The storage hands out what the service can mount.
+template <class Service, class Store>
+concept MountsFrom = std::same_as<typename Service::mount_type, NoMount> ||
+                     std::convertible_to<typename Store::mount_type, typename Service::mount_type>;
+
+}  // namespace nni
