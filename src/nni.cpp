@@ -1,0 +1,2 @@
+// Everything that needs no heavy client library.
+#include <nni/src.hpp>
