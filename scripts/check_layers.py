@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Checks who includes whom: includes point downwards only (docs/design.md, "Layers").
+
+usage: check_layers.py [--self-test] [ROOT]
+"""
+import pathlib
+import re
+import sys
+
+LEVELS = [["core"], ["async"], ["concepts"],
+          ["process", "net", "ssh", "kube", "azure", "config", "keeper", "trial"],
+          ["platforms", "scheduling", "storage", "transport", "tuning", "assessing", "datastore"],
+          ["session"], ["experiment", "nas"], ["dynamic", "manager", "web"]]
+LEVEL = {folder: level for level, folders in enumerate(LEVELS) for folder in folders}
+POLICIES = LEVEL["platforms"]  # siblings on this level must not know each other
+HEAVY = re.compile(r"httplib\.h|libssh2|sqlite3\.h|boost/beast|boost/process|yaml-cpp/|archive\.h")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.M)
+LONGEST = 500  # lines
+
+
+def problems_of(path, text):
+    """path is relative to include/nni, for instance core/impl/error.ipp"""
+    here = pathlib.PurePosixPath(path)
+    folder = here.parts[0] if len(here.parts) > 1 else None
+    if text.count("\n") > LONGEST:
+        yield f"has {text.count(chr(10))} lines, {LONGEST} are allowed: split it by idea"
+    if folder and folder != "testing" and folder not in LEVEL:
+        yield f"folder {folder} has no layer; add it to scripts/check_layers.py and docs/design.md"
+        return
+    for name in INCLUDE.findall(text):
+        if HEAVY.search(name) and here.suffix != ".ipp":
+            yield f"includes <{name}>: client libraries are included by .ipp files only"
+        if not name.startswith("nni/"):
+            continue
+        there = pathlib.PurePosixPath(name[len("nni/"):])
+        if "detail" in there.parts:
+            owner = there.parts[:there.parts.index("detail")]
+            if here.parts[:len(owner)] != owner:
+                yield f"includes <{name}>: private parts are included from their own folder only"
+        if "impl" in there.parts and here.name != "src.hpp":
+            if here != there.parent.parent / (there.stem + ".hpp"):
+                yield f"includes <{name}>: bodies are included by their own header and by src.hpp only"
+        if folder is None or folder == "testing":
+            continue  # umbrella headers and test tools may include everything
+        if len(there.parts) == 1:
+            if there.name not in ("fwd.hpp", "version.hpp"):
+                yield f"includes <{name}>: a part never includes an umbrella header"
+            continue
+        other = there.parts[0]
+        if other == folder:
+            continue
+        if other == "testing":
+            yield f"includes <{name}>: test tools are for tests"
+        elif LEVEL.get(other, 99) > LEVEL[folder]:
+            yield f"includes <{name}>: {folder} is below {other}"
+        elif LEVEL.get(other) == LEVEL[folder] == POLICIES:
+            yield f"includes <{name}>: {folder} and {other} are siblings and must not know each other"
+
+
+def check(root):
+    count = 0
+    files = sorted(p for p in (root / "include/nni").rglob("*") if p.suffix in (".hpp", ".ipp"))
+    for file in files:
+        path = file.relative_to(root / "include/nni").as_posix()
+        for problem in problems_of(path, file.read_text()):
+            print(f"include/nni/{path}: {problem}")
+            count += 1
+    print(f"check_layers: {len(files)} files, {count} problems")
+    return count
+
+
+def self_test():
+    def found(path, *includes, lines=0):
+        return bool(list(problems_of(path, "".join(f"#include <{i}>\n" for i in includes) + "\n" * lines)))
+
+    good = [("session/ledger.hpp", "nni/core/ids.hpp", "nni/platforms/fwd.hpp", "nni/version.hpp"),
+            ("net/impl/server.ipp", "nni/net/server.hpp", "boost/beast/core.hpp"),
+            ("core/time.hpp", "nni/core/impl/time.ipp"), ("nni.hpp", "nni/experiment/experiment.hpp"),
+            ("keeper/client.hpp", "nni/process/spec.hpp"), ("testing/run.hpp", "nni/experiment/experiment.hpp"),
+            ("net/http.hpp", "nni/net/detail/parse.hpp")]
+    bad = [("core/ids.hpp", "nni/async/context.hpp"), ("async/clock.hpp", "nni/concepts/clock.hpp"),
+           ("storage/nfs.hpp", "nni/transport/http.hpp"), ("net/server.hpp", "boost/beast/core.hpp"),
+           ("keeper/client.hpp", "nni/net/detail/parse.hpp"), ("core/ids.hpp", "nni/core/impl/time.ipp"),
+           ("core/ids.hpp", "nni/nni.hpp"), ("session/ledger.hpp", "nni/testing/run.hpp"), ("attic/old.hpp",)]
+    wrong = [case for case in good if found(*case)] + [case for case in bad if not found(*case)]
+    if not found("core/long.hpp", lines=LONGEST + 1):
+        wrong.append("a file that is too long")
+    for case in wrong:
+        print(f"check_layers --self-test: wrong answer for {case}")
+    print(f"check_layers --self-test: {len(good) + len(bad) + 1} cases, {len(wrong)} wrong")
+    return len(wrong)
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    if arguments == ["--self-test"]:
+        sys.exit(1 if self_test() else 0)
+    sys.exit(1 if check(pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).parent.parent)) else 0)
