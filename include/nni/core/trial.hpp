@@ -145,10 +145,17 @@ class TrialOutcome {
   ParameterId parameter;
   Parameters parameters;
   TrialJobStatus status = TrialJobStatus::unknown;
-  std::optional<double> value;   ///< the number of its final result; absent when it reported none or it was not finite
+  /// The number of its final result; for a trial that was stopped early, of its last intermediate result. Absent
+  /// when there is none or it is not finite.
+  std::optional<double> value;
 
-  /// True when there is a value to learn from.
+  /// True when it ended well and has a value.
   [[nodiscard]] bool succeeded() const noexcept { return status == TrialJobStatus::succeeded && value.has_value(); }
+
+  /// True when there is a value to learn from, be it the last one before an early stop.
+  [[nodiscard]] bool informative() const noexcept {
+    return value.has_value() && (status == TrialJobStatus::succeeded || status == TrialJobStatus::early_stopped);
+  }
 };
 
 /// Everything that is known of a trial, with the fields of NNI's original interface.

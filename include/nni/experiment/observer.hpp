@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <nni/core/ids.hpp>
+#include <nni/core/objectives.hpp>
+#include <nni/core/status.hpp>
+#include <nni/core/time.hpp>
+#include <nni/core/trial.hpp>
+#include <nni/experiment/summary.hpp>
+
+namespace nni {
+
+/// What is known when an experiment begins.
+class ExperimentStart {
+ public:
+  ExperimentStart() = default;
+
+  ExperimentId id;
+  std::string name;
+  std::filesystem::path directory;        ///< empty when nothing is written
+  std::string platform;                   ///< for instance `local`
+  bool resumed = false;
+  std::uint64_t finished_before = 0;      ///< trials that had ended when it was resumed
+  std::size_t adopted = 0;                ///< live trials taken over from a manager that died
+};
+
+/// How an experiment stands at one moment.
+class Progress {
+ public:
+  Progress() = default;
+
+  ExperimentStatus status = ExperimentStatus::running;
+  std::uint64_t finished = 0;
+  std::uint64_t by_status[8] = {};                ///< finished trials, indexed by `TrialJobStatus`
+  std::size_t running = 0;
+  std::size_t waiting = 0;                        ///< ordered or submitted, not started
+  std::string waiting_reason;                     ///< why the first of them waits, for people; empty when none says
+  std::size_t concurrency = 1;
+  std::optional<std::uint64_t> max_trials;
+  std::optional<Duration> max_duration;
+  Duration elapsed{};                             ///< active time, previous sessions included
+  Duration session_elapsed{};                     ///< since this run began
+  std::uint64_t session_finished = 0;             ///< trials that ended in this run
+  Direction direction = minimize;
+  std::optional<double> best_value;
+  TrialId best_trial;
+  Parameters best_parameters;
+};
+
+/// Hooks that are called on the experiment's thread. They must not block; a hook that throws ends the experiment.
+struct Observer {
+  std::function<void(const ExperimentStart&)> on_start{};
+  std::function<void(const TrialJobDetail&)> on_trial_ended{};
+  /// Called after something changed, at most once per turn of the loop.
+  std::function<void(const Progress&)> on_progress{};
+  std::function<void(const Summary&)> on_end{};
+};
+
+}  // namespace nni

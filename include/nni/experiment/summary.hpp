@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nni/core/ids.hpp>
+#include <nni/core/objectives.hpp>
+#include <nni/core/status.hpp>
+#include <nni/core/time.hpp>
+#include <nni/core/trial.hpp>
+
+namespace nni {
+
+/// What an experiment came to.
+class Summary {
+ public:
+  Summary() = default;
+
+  /// The succeeded trial with the best final value, by the experiment's direction; nothing when none has a value.
+  [[nodiscard]] const TrialJobDetail* best() const noexcept { return top.empty() ? nullptr : &top.front(); }
+
+  /// Trials that ended in one state.
+  [[nodiscard]] std::uint64_t count(TrialJobStatus status) const noexcept {
+    return by_status[static_cast<std::size_t>(status)];
+  }
+
+  /// Everything above and the listed trials as one JSON object.
+  [[nodiscard]] std::string to_json() const;
+
+  /// The listed trials, one line each: id, sequence, status, value, duration in seconds, then one column per parameter.
+  [[nodiscard]] std::string to_csv() const;
+
+  ExperimentId id;
+  std::string name;
+  std::filesystem::path directory;          ///< empty when nothing was written
+  ExperimentStatus status = ExperimentStatus::initialized;
+  std::string message;                      ///< why it is in `error`
+  Direction direction = minimize;
+  std::uint64_t seed = 0;
+  Duration duration{};                      ///< active time, previous sessions included
+  std::uint64_t ordered = 0;                ///< trials ever ordered
+  std::uint64_t finished = 0;               ///< trials that ended
+  std::uint64_t by_status[8] = {};          ///< of these, by `TrialJobStatus`
+  std::uint64_t garbage_messages = 0;       ///< messages that could not be understood
+  std::uint64_t late_messages = 0;          ///< messages that arrived after the end of their run
+  std::vector<TrialJobDetail> top;          ///< the best trials, best first, 10 at most
+  std::vector<TrialJobDetail> failures;     ///< the first failed trials, 10 at most
+  std::vector<TrialJobDetail> trials;       ///< in the order of their ids, `summary_trials` at most
+};
+
+/// The number of a trial's final value; nothing when it has none or it is not finite.
+[[nodiscard]] std::optional<double> final_number(const TrialJobDetail& trial);
+
+}  // namespace nni
+
+#if NNI_HEADER_ONLY
+#include <nni/experiment/impl/summary.ipp>
+#endif

@@ -1,0 +1,373 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <nni/session/ledger.hpp>
+
+namespace nni {
+
+NNI_INLINE Ledger::Ledger(LedgerOptions options) : options_(std::move(options)) {}
+
+NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
+  counts_.ordered = snapshot.trials;
+  std::copy(std::begin(snapshot.by_status), std::end(snapshot.by_status), std::begin(counts_.by_status));
+  for (const std::uint64_t count : counts_.by_status) counts_.finished += count;
+  for (const UnfinishedTrial& known : snapshot.unfinished) {
+    Trial trial;
+    trial.detail.trial = known.trial;
+    trial.detail.parameter = known.parameter;
+    trial.detail.parameters = known.parameters;
+    trial.detail.attempts = known.attempts;
+    trial.detail.status = TrialJobStatus::waiting;
+    trial.run = RunId{known.trial, known.attempts == 0 ? 0 : known.attempts - 1};
+    if (known.open_run) {
+      trial.run = known.open_run->run;
+      trial.adopting = true;
+      trial.start_recorded = known.open_run->started;
+      trial.placement = known.open_run->placement;
+      trial.detail.job = known.open_run->job;
+      trial.detail.final_value = known.final_value;
+      trial.intermediates = known.intermediates;
+      trial.history = known.history;
+    } else {
+      waiting_.push_back(known.trial);
+      ++counts_.waiting;
+    }
+    trials_.emplace(known.trial, std::move(trial));
+  }
+}
+
+NNI_INLINE std::vector<Intent> Ledger::open_intents() const {
+  std::vector<Intent> intents;
+  for (const auto& [id, trial] : trials_) {
+    if (!trial.adopting) continue;
+    Intent intent;
+    intent.run = trial.run;
+    intent.job = trial.detail.job;
+    intent.placement = trial.placement;
+    intents.push_back(std::move(intent));
+  }
+  std::sort(intents.begin(), intents.end(), [](const Intent& a, const Intent& b) { return a.run < b.run; });
+  return intents;
+}
+
+NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transition& out) {
+  const auto found = trials_.find(report.run.trial);
+  if (found == trials_.end() || !found->second.adopting || found->second.run != report.run) return;
+  Trial& trial = found->second;
+  trial.adopting = false;
+  if (report.state == JobReport::State::never_started) {
+    // The intent is withdrawn: nothing outside has happened, so the same trial waits for its next attempt.
+    JobEnd end{EndKind::not_started, 0, "the manager ended before it was submitted"};
+    try_again(trial, end, now, out);
+    return;
+  }
+  trial.submitted = true;
+  ++counts_.live;
+  trial.detail.status = TrialJobStatus::waiting;
+  if (!report.job.empty()) trial.detail.job = report.job;
+  if (report.state == JobReport::State::running) {
+    if (report.started != TimePoint{}) {
+      JobStarted begin{report.run, report.job, report.started};
+      started(begin, out);
+    }
+    return;
+  }
+  JobEnd end = report.end;
+  if (report.state == JobReport::State::unknown) {
+    end.kind = EndKind::lost;
+    if (end.message.empty()) end.message = "the platform does not know it any more";
+  }
+  const JobEnded ending{report.run, std::move(end), report.ended == TimePoint{} ? now : report.ended};
+  ended(ending, out);
+}
+
+NNI_INLINE std::size_t Ledger::wanted() const noexcept {
+  if (!placing_ || exhausted_) return 0;
+  const std::size_t busy = counts_.live + counts_.waiting + requested_;
+  if (busy >= options_.concurrency) return 0;
+  const std::uint64_t spent = counts_.ordered + requested_;
+  if (spent >= options_.max_trials) return 0;
+  return static_cast<std::size_t>(std::min<std::uint64_t>(options_.concurrency - busy, options_.max_trials - spent));
+}
+
+NNI_INLINE TrialId Ledger::order(NewTrial what, TimePoint now, Transition& out) {
+  if (requested_ > 0) --requested_;
+  const TrialId id{++counts_.ordered};
+  out.records.emplace_back(std::in_place_type<TrialOrdered>, id, what.parameter, what.parameters, now);
+  Trial& trial = trials_[id];
+  trial.detail.trial = id;
+  trial.detail.parameter = what.parameter;
+  trial.detail.parameters = std::move(what.parameters);
+  trial.detail.status = TrialJobStatus::waiting;
+  trial.detail.submit_time = now;
+  trial.run = RunId{id, 0};
+  waiting_.push_back(id);
+  ++counts_.waiting;
+  return id;
+}
+
+NNI_INLINE void Ledger::no_more_trials() noexcept {
+  requested_ = 0;
+  exhausted_ = true;
+}
+
+NNI_INLINE std::optional<TrialId> Ledger::next_waiting() const {
+  if (!placing_ || waiting_.empty() || counts_.live >= options_.concurrency) return std::nullopt;
+  return waiting_.front();
+}
+
+NNI_INLINE void Ledger::intend(TrialId id, TrialJobForm form, TimePoint now, Transition& out) {
+  const auto place = std::find(waiting_.begin(), waiting_.end(), id);
+  const auto found = trials_.find(id);
+  if (place == waiting_.end() || found == trials_.end()) return;
+  waiting_.erase(place);
+  --counts_.waiting;
+  Trial& trial = found->second;
+  trial.run = RunId{id, trial.detail.attempts};
+  ++trial.detail.attempts;
+  trial.submitted = true;
+  trial.start_recorded = false;
+  trial.placement = form.placement;
+  ++counts_.live;
+  out.records.emplace_back(std::in_place_type<RunIntended>, trial.run, form.placement, now);
+  form.run = trial.run;
+  form.parameter = trial.detail.parameter;
+  form.parameters = trial.detail.parameters;
+  out.effects.emplace_back(options_.submit_strength, Submit{std::move(form)});
+}
+
+NNI_INLINE void Ledger::refuse(TrialId id, std::string reason, TimePoint now, Transition& out) {
+  const auto place = std::find(waiting_.begin(), waiting_.end(), id);
+  const auto found = trials_.find(id);
+  if (place == waiting_.end() || found == trials_.end()) return;
+  waiting_.erase(place);
+  --counts_.waiting;
+  Trial& trial = found->second;
+  trial.run = RunId{id, trial.detail.attempts};
+  ++trial.detail.attempts;
+  finish(trial, TrialJobStatus::failed, JobEnd{EndKind::not_started, 0, std::move(reason)}, now, out);
+}
+
+NNI_INLINE void Ledger::event(const JobEvent& what, TimePoint, Transition& out) {
+  if (const auto* begin = std::get_if<JobStarted>(&what)) {
+    started(*begin, out);
+  } else if (const auto* end = std::get_if<JobEnded>(&what)) {
+    ended(*end, out);
+  } else if (const auto* queued = std::get_if<JobQueued>(&what)) {
+    if (Trial* trial = find_live(queued->run)) trial->detail.message = queued->reason;
+  }
+}
+
+NNI_INLINE void Ledger::started(const JobStarted& what, Transition& out) {
+  Trial* trial = find_live(what.run);
+  if (!trial || trial->detail.status == TrialJobStatus::running) return;
+  trial->detail.status = TrialJobStatus::running;
+  trial->detail.start_time = what.at;
+  trial->detail.message.clear();
+  trial->detail.job = what.job;
+  trial->detail.url = what.url;
+  trial->detail.working_directory = what.working_directory;
+  ++counts_.running;
+  if (!std::exchange(trial->start_recorded, true)) out.records.emplace_back(std::in_place_type<RunStarted>, what);
+}
+
+NNI_INLINE void Ledger::message(TrialMessage what, Transition& out) {
+  if (what.kind == TrialMessage::Kind::garbage) {
+    ++counts_.garbage;
+    out.effects.emplace_back(Strength::now, Acknowledge{what.receipt});
+    return;
+  }
+  metric(std::move(what.metric), what.receipt, out);
+}
+
+NNI_INLINE void Ledger::metric(Metric what, Receipt receipt, Transition& out) {
+  Trial* trial = find_live(what.run);
+  const bool is_final = what.kind == MetricKind::final;
+  const Strength strength = is_final ? Strength::synced : Strength::written;
+  if (!trial) {
+    // It is kept all the same: the store knows the run, and the trial must not wait for ever.
+    ++counts_.late;
+    out.records.emplace_back(std::in_place_type<MetricReceived>, std::move(what));
+    out.effects.emplace_back(strength, Acknowledge{receipt});
+    return;
+  }
+  // A second delivery of what was recorded changes nothing, but the sender still needs its answer.
+  const bool known = is_final ? trial->detail.final_value == what.value : what.sequence < trial->intermediates;
+  if (!known) {
+    out.records.emplace_back(std::in_place_type<MetricReceived>, what);
+    if (is_final) {
+      if (!trial->detail.final_value) trial->detail.final_value = what.value;
+    } else {
+      trial->intermediates = what.sequence + 1;
+      trial->history.push_back(what.scalar().value_or(std::nan("")));
+    }
+    out.effects.emplace_back(Strength::now, ReportMetric{std::move(what)});
+  }
+  out.effects.emplace_back(strength, Acknowledge{receipt});
+}
+
+NNI_INLINE TrialJobStatus Ledger::status_after(const Trial& trial, const JobEnd& end) const {
+  if (end.kind == EndKind::killed && !trial.told_to_stop) return status_of(end.why);
+  if (trial.told_to_stop && !(end.succeeded() && trial.detail.final_value)) return status_of(*trial.told_to_stop);
+  return end.succeeded() ? TrialJobStatus::succeeded : TrialJobStatus::failed;
+}
+
+NNI_INLINE void Ledger::ended(const JobEnded& what, Transition& out) {
+  Trial* trial = find_live(what.run);
+  if (!trial) return;
+  if (trial->detail.status == TrialJobStatus::running) --counts_.running;
+  --counts_.live;
+  trial->submitted = false;
+  out.effects.emplace_back(Strength::now, Release{std::exchange(trial->placement, {})});
+  const TrialJobStatus status = status_after(*trial, what.end);
+  if (status == TrialJobStatus::sys_canceled) {
+    try_again(*trial, what.end, what.at, out);
+    return;
+  }
+  if (what.end.kind == EndKind::lost && !trial->told_to_stop && ++trial->losses <= options_.max_losses) {
+    try_again(*trial, what.end, what.at, out);
+    return;
+  }
+  finish(*trial, status, what.end, what.at, out);
+}
+
+NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at, Transition& out) {
+  RunEnded record;
+  record.run = trial.run;
+  record.end = end;
+  record.status = TrialJobStatus::waiting;
+  record.final_attempt = false;
+  record.at = at;
+  out.records.emplace_back(std::move(record));
+  trial.detail.status = TrialJobStatus::waiting;
+  trial.detail.final_value.reset();
+  trial.detail.start_time.reset();
+  trial.detail.message = end.message;
+  trial.told_to_stop.reset();
+  trial.submitted = false;
+  trial.intermediates = 0;
+  trial.history.clear();
+  // First in, first out by trial: a trial that lost its run does not go to the end of the line.
+  waiting_.push_front(trial.detail.trial);
+  ++counts_.waiting;
+}
+
+NNI_INLINE TrialOutcome Ledger::outcome_of(const Trial& trial) const {
+  TrialOutcome outcome;
+  outcome.trial = trial.detail.trial;
+  outcome.parameter = trial.detail.parameter;
+  outcome.parameters = trial.detail.parameters;
+  outcome.status = trial.detail.status;
+  if (trial.detail.final_value) {
+    outcome.value = metric_scalar(*trial.detail.final_value);
+  } else if (outcome.status == TrialJobStatus::early_stopped && !trial.history.empty()) {
+    outcome.value = trial.history.back();
+  }
+  if (outcome.value && !std::isfinite(*outcome.value)) {
+    outcome.value.reset();
+    if (outcome.status == TrialJobStatus::succeeded) outcome.status = TrialJobStatus::failed;
+  }
+  return outcome;
+}
+
+NNI_INLINE void Ledger::finish(Trial& trial, TrialJobStatus status, JobEnd end, TimePoint at, Transition& out) {
+  trial.detail.status = status;
+  trial.detail.end_time = at;
+  trial.detail.message = end.message;
+  trial.detail.is_early_stopped = status == TrialJobStatus::early_stopped;
+  if (end.kind == EndKind::exited) trial.detail.exit_code = end.code;
+  if (end.kind == EndKind::signalled) trial.detail.signal = end.code;
+  RunEnded record;
+  record.run = trial.run;
+  record.end = std::move(end);
+  record.status = status;
+  record.at = at;
+  out.records.emplace_back(std::move(record));
+  out.effects.emplace_back(options_.outcome_strength, ReportOutcome{outcome_of(trial)});
+  ++counts_.finished;
+  ++counts_.by_status[static_cast<std::size_t>(status)];
+  exhausted_ = false;
+  const auto node = trials_.extract(trial.detail.trial);
+  out.effects.emplace_back(Strength::now, Announce{std::move(node.mapped().detail)});
+}
+
+NNI_INLINE void Ledger::cancel(TrialId id, StopReason why, TimePoint now, Transition& out) {
+  const auto found = trials_.find(id);
+  if (found == trials_.end() || found->second.adopting) return;
+  Trial& trial = found->second;
+  if (trial.submitted) {
+    if (trial.told_to_stop) return;
+    trial.told_to_stop = why;
+    out.effects.emplace_back(Strength::now, Cancel{trial.run, why});
+    return;
+  }
+  if (why == StopReason::experiment_end) return;
+  const auto place = std::find(waiting_.begin(), waiting_.end(), id);
+  if (place != waiting_.end()) {
+    waiting_.erase(place);
+    --counts_.waiting;
+  }
+  JobEnd end{EndKind::killed, 0, "stopped before it started"};
+  end.why = why;
+  finish(trial, status_of(why), std::move(end), now, out);
+}
+
+NNI_INLINE void Ledger::cancel_all(TimePoint now, Transition& out) {
+  std::vector<TrialId> live;
+  for (const auto& [id, trial] : trials_)
+    if (trial.submitted) live.push_back(id);
+  std::sort(live.begin(), live.end());
+  for (const TrialId id : live) cancel(id, StopReason::experiment_end, now, out);
+}
+
+NNI_INLINE bool Ledger::finished() const noexcept {
+  if (counts_.live != 0) return false;
+  if (!placing_) return true;
+  return counts_.waiting == 0 && requested_ == 0 && (exhausted_ || budget_used_up());
+}
+
+NNI_INLINE Ledger::Trial* Ledger::find_live(RunId run) {
+  const auto found = trials_.find(run.trial);
+  return found != trials_.end() && found->second.submitted && found->second.run == run ? &found->second : nullptr;
+}
+
+NNI_INLINE const Ledger::Trial* Ledger::find_live(RunId run) const {
+  const auto found = trials_.find(run.trial);
+  return found != trials_.end() && found->second.submitted && found->second.run == run ? &found->second : nullptr;
+}
+
+NNI_INLINE bool Ledger::is_live(RunId run) const { return find_live(run) != nullptr; }
+
+NNI_INLINE const std::vector<double>* Ledger::history(RunId run) const {
+  const Trial* trial = find_live(run);
+  return trial ? &trial->history : nullptr;
+}
+
+NNI_INLINE std::vector<TrialId> Ledger::started_before(TimePoint at) const {
+  std::vector<TrialId> result;
+  for (const auto& [id, trial] : trials_)
+    if (trial.submitted && !trial.told_to_stop && trial.detail.start_time && *trial.detail.start_time < at)
+      result.push_back(id);
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+NNI_INLINE std::optional<TimePoint> Ledger::earliest_start() const {
+  std::optional<TimePoint> earliest;
+  for (const auto& [id, trial] : trials_)
+    if (trial.submitted && !trial.told_to_stop && trial.detail.start_time &&
+        (!earliest || *trial.detail.start_time < *earliest))
+      earliest = trial.detail.start_time;
+  return earliest;
+}
+
+NNI_INLINE std::optional<TrialJobDetail> Ledger::detail(TrialId id) const {
+  const auto found = trials_.find(id);
+  if (found == trials_.end()) return std::nullopt;
+  return found->second.detail;
+}
+
+}  // namespace nni

@@ -1,0 +1,174 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <nni/core/event.hpp>
+#include <nni/core/objectives.hpp>
+#include <nni/core/store_event.hpp>
+#include <nni/core/trial.hpp>
+#include <nni/session/transition.hpp>
+
+namespace nni {
+
+/// Settings of a ledger.
+struct LedgerOptions {
+  Objectives objectives{};
+  std::size_t concurrency = 1;     ///< live runs at most, 1 or more
+  std::uint64_t max_trials = std::numeric_limits<std::uint64_t>::max();  ///< trials ever ordered
+  std::uint32_t max_losses = 3;    ///< attempts that may be lost before the trial counts as failed
+  Strength submit_strength = Strength::written;    ///< what an intent waits for
+  Strength outcome_strength = Strength::now;       ///< what telling the advisor of an end waits for
+};
+
+/// Counts for progress displays.
+struct LedgerCounts {
+  std::uint64_t ordered = 0;         ///< trials ever ordered
+  std::uint64_t finished = 0;        ///< trials that ended
+  std::size_t live = 0;              ///< runs submitted and not ended
+  std::size_t running = 0;           ///< of these, started
+  std::size_t waiting = 0;           ///< ordered, not submitted yet
+  std::uint64_t by_status[8] = {};   ///< finished trials, indexed by `TrialJobStatus`
+  std::uint64_t garbage = 0;         ///< messages that could not be understood
+  std::uint64_t late = 0;            ///< messages of runs that had ended
+};
+
+/// The state of an experiment's trials, as a pure state machine: events in, records and effects out.
+///
+/// It performs no I/O and knows no time but what it is told, so the whole orchestration is tested as a table. It
+/// holds live trials only; what has ended is in the data store.
+///
+/// Rules (design, sections 4.1, 18 and 19):
+///  - an intent is recorded before a run is submitted;
+///  - exit 0 with a final value is SUCCEEDED with it, without one SUCCEEDED without a value; a final value and then
+///    another end is FAILED with the value kept; a value that is not finite is told to the advisor as a failure;
+///  - of two final values the first counts;
+///  - a run that was told to stop ends with the status of that reason, unless it exits with 0 and a final value;
+///  - a lost run is attempted again, at most `max_losses` times; a run that was stopped because the experiment
+///    stops is attempted again after a resume.
+class Ledger {
+ public:
+  explicit Ledger(LedgerOptions options);
+
+  /// Takes over what a store knew: unfinished trials wait, or wait for `adopted` if they have an open run.
+  void restore(const ExperimentSnapshot& snapshot);
+
+  /// Runs that were submitted, perhaps, when the last manager ended. Each needs an answer by `adopted`.
+  [[nodiscard]] std::vector<Intent> open_intents() const;
+
+  /// What became of an open run.
+  void adopted(const JobReport& report, TimePoint now, Transition& out);
+
+  /// Suggestions to ask the advisor for, so that live + waiting + requested reaches the concurrency within budget.
+  [[nodiscard]] std::size_t wanted() const noexcept;
+
+  /// The advisor was asked for so many.
+  void requested(std::size_t count) noexcept { requested_ += count; }
+
+  /// The advisor ordered a trial. @returns its id
+  TrialId order(NewTrial what, TimePoint now, Transition& out);
+
+  /// The advisor has nothing more for now; it is asked again after the next end of a trial.
+  void no_more_trials() noexcept;
+
+  /// The next trial that may be placed, if there is a free slot.
+  [[nodiscard]] std::optional<TrialId> next_waiting() const;
+
+  /// A waiting trial was given a place: records the intent and submits.
+  /// @param form  what does not come from the ledger: command, directory, environment, request, mount
+  void intend(TrialId trial, TrialJobForm form, TimePoint now, Transition& out);
+
+  /// A waiting trial can never run; it ends as failed, with the reason.
+  void refuse(TrialId trial, std::string reason, TimePoint now, Transition& out);
+
+  /// A training service told something. For `JobEnded` all messages of the run must have been given before.
+  void event(const JobEvent& what, TimePoint now, Transition& out);
+
+  /// A trial said something.
+  void message(TrialMessage what, Transition& out);
+
+  /// Stops a trial in any state; unknown or ended trials are ignored.
+  void cancel(TrialId trial, StopReason why, TimePoint now, Transition& out);
+
+  /// No further trial starts. Runs that are alive go on until they end or are cancelled.
+  void stop_placing() noexcept { placing_ = false; }
+
+  /// Stops every live run because the experiment stops.
+  void cancel_all(TimePoint now, Transition& out);
+
+  /// Changes the number of live runs; a smaller one takes effect as runs end.
+  void set_concurrency(std::size_t concurrency) noexcept { options_.concurrency = concurrency; }
+
+  /// Changes the budget of trials.
+  void set_max_trials(std::uint64_t trials) noexcept { options_.max_trials = trials; }
+
+  /// True when the budget of trials is used up.
+  [[nodiscard]] bool budget_used_up() const noexcept { return counts_.ordered >= options_.max_trials; }
+
+  /// True when nothing is live, waiting or to be expected.
+  [[nodiscard]] bool finished() const noexcept;
+
+  /// True while a run is submitted and not ended.
+  [[nodiscard]] bool any_live() const noexcept { return counts_.live != 0; }
+
+  /// True between `intend` and the end of the run.
+  [[nodiscard]] bool is_live(RunId run) const;
+
+  /// Numbers of the intermediate results of a live run, in order.
+  [[nodiscard]] const std::vector<double>* history(RunId run) const;
+
+  /// Live trials that started before a point in time, for limits on their duration.
+  [[nodiscard]] std::vector<TrialId> started_before(TimePoint at) const;
+
+  /// The earliest start among runs that nobody has asked to stop.
+  [[nodiscard]] std::optional<TimePoint> earliest_start() const;
+
+  /// A live or waiting trial as people see it; nothing for others.
+  [[nodiscard]] std::optional<TrialJobDetail> detail(TrialId trial) const;
+
+  [[nodiscard]] const LedgerCounts& counts() const noexcept { return counts_; }
+
+ private:
+  struct Trial {
+    TrialJobDetail detail;                   // what people see, kept up to date
+    RunId run;                               // the current or last attempt
+    std::uint32_t losses = 0;
+    std::uint32_t intermediates = 0;         // values received of this run
+    bool submitted = false;                  // the run is live
+    bool adopting = false;                   // the run waits for `adopted`
+    bool start_recorded = false;             // the store knows that the run began
+    std::optional<StopReason> told_to_stop;
+    std::vector<double> history;
+    Placement placement;
+  };
+
+  Trial* find_live(RunId run);
+  const Trial* find_live(RunId run) const;
+  void started(const JobStarted& what, Transition& out);
+  void ended(const JobEnded& what, Transition& out);
+  void metric(Metric what, Receipt receipt, Transition& out);
+  void finish(Trial& trial, TrialJobStatus status, JobEnd end, TimePoint at, Transition& out);
+  void try_again(Trial& trial, const JobEnd& end, TimePoint at, Transition& out);
+  [[nodiscard]] TrialJobStatus status_after(const Trial& trial, const JobEnd& end) const;
+  [[nodiscard]] TrialOutcome outcome_of(const Trial& trial) const;
+
+  LedgerOptions options_;
+  std::unordered_map<TrialId, Trial> trials_;   // waiting and live ones
+  std::deque<TrialId> waiting_;
+  std::size_t requested_ = 0;
+  bool exhausted_ = false;
+  bool placing_ = true;
+  LedgerCounts counts_;
+};
+
+}  // namespace nni
+
+#if NNI_HEADER_ONLY
+#include <nni/session/impl/ledger.ipp>
+#endif

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <nni/core/event.hpp>
+#include <nni/core/store_event.hpp>
+#include <nni/core/trial.hpp>
+
+namespace nni {
+
+/// How strongly the records of a transition must be kept before an effect may happen.
+enum class Strength : std::uint8_t {
+  now,       ///< at once
+  written,   ///< survives a kill of this process
+  synced     ///< survives a loss of power
+};
+
+/// Submit a run to the training service.
+class Submit {
+ public:
+  Submit() = default;
+  explicit Submit(TrialJobForm what) : form(std::move(what)) {}
+  TrialJobForm form;
+};
+
+/// Ask the training service to stop a run.
+class Cancel {
+ public:
+  Cancel() = default;
+  Cancel(RunId which, StopReason reason) : run(which), why(reason) {}
+  RunId run;
+  StopReason why = StopReason::user;
+};
+
+/// Tell the trial that its message is kept.
+class Acknowledge {
+ public:
+  Acknowledge() = default;
+  explicit Acknowledge(Receipt delivery) : receipt(delivery) {}
+  Receipt receipt;
+};
+
+/// Tell the advisor a value of a running trial.
+class ReportMetric {
+ public:
+  ReportMetric() = default;
+  explicit ReportMetric(Metric what) : metric(std::move(what)) {}
+  Metric metric;
+};
+
+/// Tell the advisor that a trial has ended.
+class ReportOutcome {
+ public:
+  ReportOutcome() = default;
+  explicit ReportOutcome(TrialOutcome what) : outcome(std::move(what)) {}
+  TrialOutcome outcome;
+};
+
+/// Give a placement back to the scheduler.
+class Release {
+ public:
+  Release() = default;
+  explicit Release(Placement what) : placement(std::move(what)) {}
+  Placement placement;
+};
+
+/// Tell the observers that a trial has ended.
+class Announce {
+ public:
+  Announce() = default;
+  explicit Announce(TrialJobDetail what) : detail(std::move(what)) {}
+  TrialJobDetail detail;
+};
+
+/// Something that a ledger wants done.
+using Action = std::variant<Submit, Cancel, Acknowledge, ReportMetric, ReportOutcome, Release, Announce>;
+
+/// An action and the strength of record that it waits for.
+class Effect {
+ public:
+  Effect() = default;
+  Effect(Strength strength, Action what) : waits_for(strength), action(std::move(what)) {}
+  Strength waits_for = Strength::now;
+  Action action;
+};
+
+/// What a step of the ledger leads to: records to keep, then effects to carry out, both in order.
+class Transition {
+ public:
+  Transition() = default;
+
+  [[nodiscard]] bool empty() const noexcept { return records.empty() && effects.empty(); }
+
+  std::vector<StoreEvent> records;
+  std::vector<Effect> effects;
+};
+
+}  // namespace nni
