@@ -1,0 +1,60 @@
+#pragma once
+
+#include <concepts>
+
+#include <nni/async/context.hpp>
+#include <nni/concepts/common.hpp>
+#include <nni/concepts/storage.hpp>
+#include <nni/core/event.hpp>
+#include <nni/core/ids.hpp>
+#include <nni/core/parameters.hpp>
+#include <nni/core/roles.hpp>
+#include <nni/core/trial.hpp>
+
+namespace nni {
+
+/// Brings the messages of running trials, and takes further parameters to them.
+///
+/// A model promises:
+///  1. a message is delivered at least once and carries (run, kind, sequence), so that a second delivery is
+///     recognised; the run comes from the channel, never from what the trial wrote;
+///  2. `acknowledge` is called when the message is recorded, and only then does the trial get its answer; a receipt
+///     that is not known any more is ignored;
+///  3. `settle` returns when everything that an ended run had sent has been given to `next_message`: results of ended
+///     trials must not be dropped. The session holds back the end of a run until then, at most 5 s, after which the
+///     loss is counted and logged;
+///  4. `next_message` is cancellable without losing a message; messages of one run come in the order in which it
+///     sent them;
+///  5. what cannot be understood is delivered as `TrialMessage::Kind::garbage`, and costs no other message;
+///  6. `send` returns when the parameters are queued for the run, not when the run has taken them.
+///
+/// @tparam T  a transport, or a service whose own link brings messages
+template <class T>
+concept TrialChannel = requires(T& t, RunId run, Parameters parameters, Receipt receipt) {
+  { t.next_message() } -> AwaitableOf<TrialMessage>;
+  { t.acknowledge(receipt) } -> AwaitableOf<void>;
+  { t.send(run, parameters) } -> AwaitableOf<void>;
+  { t.settle(run) } -> AwaitableOf<void>;
+};
+
+/// Brings messages for services that have no link of their own, perhaps through files of a storage.
+///
+/// A model promises what `TrialChannel` promises, and
+///  7. `open` is awaited before anything else; it throws when no trial could be reached, and starts nothing then;
+///  8. `environment` says what the process of a run must be told to find the channel; it is called once before the
+///     run is submitted, does no I/O, and the values may hold secrets: they go to the trial and nowhere else;
+///  9. `close` ends whatever `open` started; a pending `next_message` ends with `Errc::closed`.
+///
+/// @tparam T      policy type; declares `using role = nni::role::metric_transport;`
+/// @tparam Store  the storage of the experiment
+/// @see nni::transport::Http, nni::transport::Carried, docs/how-to/transport.md
+template <class T, class Store>
+concept MetricTransportOver =
+    PlaysRole<T, role::metric_transport> && std::movable<T> && Storage<Store> && TrialChannel<T> &&
+    requires(T& t, Context& ctx, Store& store, RunId run) {
+      { t.open(ctx, store) } -> AwaitableOf<void>;
+      { t.environment(run) } -> std::same_as<EnvironmentVariables>;
+      { t.close() } -> AwaitableOf<void>;
+    };
+
+}  // namespace nni

@@ -1,0 +1,137 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include <nni/async/awaitable.hpp>
+#include <nni/core/log.hpp>
+#include <nni/core/macros.hpp>
+#include <nni/core/time.hpp>
+
+namespace nni::net {
+
+namespace detail {
+class Connection;
+struct ReplySlot;
+class ServerCore;
+}  // namespace detail
+
+/// Settings of `Server`.
+struct ServerOptions {
+  /// Where to listen: `localhost` (both loopback addresses where the machine has them), or an IPv4 or IPv6 address;
+  /// `0.0.0.0` and `::` are every address of the machine, `::` with both protocols.
+  std::string listen = "localhost";
+  unsigned short port = 0;                                ///< 0: a free one, see `Server::port`
+  std::size_t max_head_bytes = 16 * 1024;                 ///< request line and header fields; more is answered 431
+  std::size_t max_body_bytes = 8 * 1024 * 1024;           ///< more is answered 413
+  std::size_t max_connections = 20'000;                   ///< beyond it the longest idle one is closed, or new ones wait
+  Duration request_timeout = std::chrono::seconds(60);    ///< from the first byte of a request to its last; also for a reply
+  Duration idle_timeout = std::chrono::minutes(30);       ///< between two requests of a connection
+};
+
+/// A request. Views are valid during the call of the handler only.
+class Request {
+ public:
+  std::string_view method;         ///< upper case, as it came
+  std::string_view path;           ///< without the query, not decoded
+  std::string_view query;          ///< behind the question mark
+  std::string_view body;
+  std::string_view content_type;   ///< empty when the client gave none
+
+  /// The value of a header field, any case; empty when there is none.
+  [[nodiscard]] std::string_view header(std::string_view name) const { return find_(fields_, name); }
+
+ private:
+  friend class detail::Connection;
+  using Find = std::string_view (*)(const void* fields, std::string_view name);
+  const void* fields_ = nullptr;
+  Find find_ = nullptr;
+};
+
+/// Answers one request, now or later. Belongs to the executor of the server.
+///
+/// It may outlive connection, server and executor; then it does nothing. One that is dropped without an answer
+/// answers 503, so that no client waits for ever.
+class Responder {
+ public:
+  Responder() = default;
+  Responder(Responder&& other) noexcept : slot_(std::move(other.slot_)), serial_(other.serial_) {}
+  Responder& operator=(Responder&& other) noexcept;
+  ~Responder();
+
+  /// Sends the answer; a second call does nothing.
+  /// @param status        HTTP status, 200 to 599
+  /// @param body          copied or written before the call returns
+  /// @param content_type  ignored for an empty body
+  void send(unsigned status, std::string_view body = {}, std::string_view content_type = "text/plain");
+
+  /// True while an answer is owed and the client is still there, as far as is known.
+  [[nodiscard]] bool wanted() const noexcept;
+
+ private:
+  friend class detail::Connection;
+  Responder(std::shared_ptr<detail::ReplySlot> slot, std::uint64_t serial) noexcept
+      : slot_(std::move(slot)), serial_(serial) {}
+
+  std::shared_ptr<detail::ReplySlot> slot_;
+  std::uint64_t serial_ = 0;
+};
+
+/// Takes a request, and its answer by the responder: at once, or kept for later. It must not throw; a handler that
+/// does is logged, and the client gets 500.
+using Handler = std::function<void(const Request&, Responder)>;
+
+/// An HTTP/1.1 server on one executor: keep-alive, pipelined requests answered in order, answers that may come later.
+///
+/// It holds no thread. Clients are limited in size of header and body, in number and in time; a client that breaks
+/// a limit or the protocol is told so and disconnected, others notice nothing. All members are called on the
+/// executor, which must be single-threaded.
+class Server {
+ public:
+  /// @param executor  single-threaded
+  /// @param options   limits and address
+  /// @param log       is told about failures of the server, never about contents
+  explicit Server(boost::asio::any_io_executor executor, ServerOptions options = {}, Log log = {});
+  Server(Server&&) noexcept;
+  Server& operator=(Server&&) noexcept;
+
+  /// Stops at once: connections are cut, nothing more is called.
+  ~Server();
+
+  /// Adds a route; the longest matching prefix wins, a route of the request's method before one of any method.
+  /// @param method   for instance `PUT`; empty: any
+  /// @param prefix   start of the path, for instance `/env/`
+  /// @param handler  called for each request that matches; without a match the client gets 404
+  void route(std::string method, std::string prefix, Handler handler);
+
+  /// Starts to listen. Plain, because binding does not wait.
+  /// @throws Error  `Errc::in_use` when the port is taken, `Errc::config_invalid` for an address that is none of ours
+  void open();
+
+  /// The port, once open.
+  [[nodiscard]] unsigned short port() const noexcept;
+
+  /// Connections at this moment.
+  [[nodiscard]] std::size_t connections() const noexcept;
+
+  /// Accepts no more, ends all connections and returns when no operation of them is left.
+  ///
+  /// Answers that were handed over before are sent, as far as the client takes them without waiting.
+  [[nodiscard]] awaitable<void> close();
+
+ private:
+  std::shared_ptr<detail::ServerCore> core_;
+};
+
+}  // namespace nni::net
+
+#if NNI_HEADER_ONLY && NNI_WITH_HTTP
+#include <nni/net/impl/server.ipp>
+#endif
