@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Checks the form of all tracked sources, or repairs it.
+#
+#   scripts/format.sh [--fix]
+#
+# C++ is laid out by clang-format 19 with the settings in .clang-format; text is ASCII without trailing blanks and
+# ends with a newline; shell scripts have to parse.
+set -uo pipefail
+. "$(dirname "$0")/lib.sh"
+cd "$root" || exit 1
+
+mode=(--dry-run --Werror)
+case ${1:-} in
+  '') ;;
+  --fix) mode=(-i) ;;
+  --help | -h) print_help && exit 0 ;;
+  *) die "unknown option '$1'; see --help" ;;
+esac
+
+command -v clang-format-19 >/dev/null || die "clang-format-19 is missing; apt-get install clang-format-19"
+status=0
+# A tracked file may be deleted in the working tree.
+git ls-files -z -- '*.hpp' '*.ipp' '*.cpp' | xargs -0 ls -d 2>/dev/null | xargs clang-format-19 --style=file "${mode[@]}" || status=1
+
+text=$(git ls-files -- '*.hpp' '*.ipp' '*.cpp' '*.c' '*.py' '*.sh' '*.md' '*.txt' '*.cmake' '*.json' '.ci/run' | xargs ls -d 2>/dev/null)
+if grep -nP '[^\x00-\x7F]' $text; then
+  echo "format: only ASCII, please" && status=1
+fi
+if grep -nE '[ 	]+$' $text; then
+  echo "format: blanks at the end of a line" && status=1
+fi
+for file in $text; do
+  [ -z "$(tail -c 1 "$file")" ] || { echo "$file: no newline at the end" && status=1; }
+done
+for file in $(git ls-files -- '*.sh' '.ci/run'); do
+  bash -n "$file" || status=1
+done
+[ "$status" = 0 ] && echo "format: ok"
+exit "$status"

@@ -1,0 +1,107 @@
+# Shared by the scripts beside it; source it, do not run it.
+# shellcheck shell=bash
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+logs=${NNI_LOGS:-$root/build/logs}
+
+# What a build needs, what the tests need on top, and what the full check needs on top of that. Debian's unversioned
+# Boost packages are 1.74 and cannot be installed beside 1.81.
+build_packages=(g++ cmake ninja-build ccache mold git libboost1.81-dev libboost-json1.81-dev libsqlite3-dev libssl-dev
+  zlib1g-dev libcli11-dev)
+test_packages=(catch2 python3 python3-venv procps)
+check_packages=(clang-19 libclang-rt-19-dev clang-format-19)
+
+die() {
+  echo "$(basename "$0"): $*" >&2
+  exit 2
+}
+
+# The comment at the top of the running script is its help.
+print_help() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; }
+
+# phase TEXT COMMAND...: one line with the time it took; the output goes to a log, whose end is shown on failure.
+phase() {
+  local text=$1 begin=$SECONDS log status=0
+  shift
+  mkdir -p "$logs"
+  log=$logs/$(printf '%s' "$text" | tr -cs 'A-Za-z0-9' '-' | cut -c1-60).log
+  printf '== %s ... ' "$text"
+  if [ "${NNI_VERBOSE:-0}" = 1 ]; then
+    echo
+    "$@" 2>&1 </dev/null | tee "$log" || status=${PIPESTATUS[0]}
+  else
+    "$@" >"$log" 2>&1 </dev/null || status=$?
+  fi
+  if [ "$status" = 0 ]; then
+    echo "$((SECONDS - begin)) s"
+  else
+    echo "failed after $((SECONDS - begin)) s"
+    tail -n 60 "$log" | sed 's/^/   | /'
+    echo "   the whole output is in $log"
+  fi
+  return "$status"
+}
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    echo "packages are missing and there is no sudo; as root run: apt-get install ${*: -1}" >&2
+    return 1
+  fi
+}
+
+apt_get() {
+  as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a \
+    apt-get -y -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 -o Dpkg::Options::=--force-confold "$@"
+}
+
+is_installed() { [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# install_packages PACKAGE...: installs the missing ones; asks nothing, and touches the network only if it must.
+install_packages() {
+  local package missing=()
+  if ! command -v dpkg-query >/dev/null; then
+    echo "== not a Debian system: the tools named in scripts/lib.sh are taken as installed"
+    return
+  fi
+  for package in "$@"; do
+    is_installed "$package" || missing+=("$package")
+  done
+  [ ${#missing[@]} = 0 ] && return
+  if is_installed libboost1.74-dev && [[ " ${missing[*]} " == *" libboost1.81-dev "* ]]; then
+    echo "== libboost1.81-dev takes the place of libboost1.74-dev, which cannot be installed beside it"
+  fi
+  phase "refreshing the package lists" apt_get update &&
+    phase "installing ${missing[*]}" apt_get install --no-install-recommends "${missing[@]}"
+}
+
+# Compile jobs: one for each core, fewer where memory is short (a source file takes up to 2 GiB).
+jobs() {
+  local cores memory
+  cores=$(nproc)
+  memory=$(awk '/^MemAvailable:/ {print int($2 / 2097152)}' /proc/meminfo)
+  [ "$memory" -lt 1 ] && memory=1
+  echo $((cores < memory ? cores : memory))
+}
+
+# The Python environment of the tests, made once for each list of requirements; prints the interpreter.
+test_python() {
+  local requirements=$root/tests/python/requirements.txt base
+  [ -f "$requirements" ] || return 0
+  base=${NNI_PEERS:-${XDG_CACHE_HOME:-$HOME/.cache}/nni-peers}/tests-$(sha256sum <"$requirements" | cut -c1-12)
+  if [ ! -f "$base/complete" ]; then
+    local python=/usr/bin/python3
+    [ -x "$python" ] || python=python3
+    rm -rf "$base"
+    phase "installing Python packages for the tests" make_environment "$python" "$base" "$requirements" >&2 || return
+    touch "$base/complete" # last, so that a broken installation is repeated
+  fi
+  echo "$base/bin/python"
+}
+
+make_environment() {
+  "$1" -m venv "$2" && "$2/bin/python" -m pip install -q --retries 5 --disable-pip-version-check -r "$3"
+}

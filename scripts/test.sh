@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Builds everything and runs every test.
+#
+#   scripts/test.sh [--preset NAME] [--label LABEL] [--only REGEX] [--no-install] [--verbose]
+#
+# Installs what is missing (Debian packages; a Python environment under ~/.cache/nni-peers), configures, builds, runs
+# the tests and says which failed and which were skipped, and why. The last line is "N passed, N failed, N skipped";
+# the exit code is 0 only when nothing failed.
+#
+#   --preset NAME   a preset of CMakePresets.json: dev (default), asan, tsan, header-only, release, clang
+#   --label LABEL   only tests with this label: unit, behaviour, wire, threads, python
+#   --only REGEX    only tests whose name matches; everything is built all the same
+#   --no-install    take everything as installed
+#   --verbose       show the output of every step
+#
+# NNI_REQUIRE_PEERS=1 makes a missing counterpart a failure instead of a skip.
+set -uo pipefail
+. "$(dirname "$0")/lib.sh"
+
+preset=dev label='' only='' install=yes
+while [ $# -gt 0 ]; do
+  case $1 in
+    --preset) preset=${2:?--preset needs a name} && shift ;;
+    --label) label=${2:?--label needs a label} && shift ;;
+    --only) only=${2:?--only needs an expression} && shift ;;
+    --no-install) install=no ;;
+    --verbose) export NNI_VERBOSE=1 ;;
+    --help | -h) print_help && exit 0 ;;
+    *) die "unknown option '$1'; see --help" ;;
+  esac
+  shift
+done
+
+# Nothing ran, and that is a failure: the closing line must not look like a success.
+give_up() {
+  echo "0 passed, 1 failed, 0 skipped"
+  exit 1
+}
+
+cd "$root" || exit 1
+packages=("${build_packages[@]}" "${test_packages[@]}")
+[ "$preset" = clang ] && packages+=(clang-19 libclang-rt-19-dev)
+if [ "$install" = yes ]; then
+  install_packages "${packages[@]}" || give_up
+  NNI_TEST_PYTHON=$(test_python) || give_up
+  export NNI_TEST_PYTHON
+fi
+
+build=$root/build/$preset
+target=all
+[ -n "$label" ] && target=tests_$label
+phase "configuring $preset" cmake --preset "$preset" "-DNNI_WARNINGS_AS_ERRORS=${NNI_WARNINGS_AS_ERRORS:-OFF}" || give_up
+phase "building $preset, $target" cmake --build "$build" --target "$target" -j "$(jobs)" || give_up
+
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_init_order=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+select=()
+[ -n "$label" ] && select+=(-L "^$label\$")
+[ -n "$only" ] && select+=(-R "$only")
+rm -f "$build/tests.xml"
+NNI_VERBOSE=${NNI_VERBOSE:-0} phase "running the tests of $preset" \
+  ctest --test-dir "$build" -j "$(nproc)" --no-tests=error --output-junit "$build/tests.xml" "${select[@]}" >"$build/phase.txt"
+ctest_status=$?
+head -n 1 "$build/phase.txt"
+python3 scripts/test_report.py "$build/tests.xml" "$ctest_status"
