@@ -86,3 +86,13 @@ if(NNI_BUILD_COMPILED)
 else()
   target_link_libraries(nni_default INTERFACE nni_all)
 endif()
+
+# The target all_verify_interface_header_sets compiles every header as a translation unit of its own, with all
+# components on.
+if(PROJECT_IS_TOP_LEVEL)
+  add_library(nni_headers INTERFACE)
+  target_link_libraries(nni_headers INTERFACE nni_default)
+  target_sources(nni_headers INTERFACE
+    FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${nni_headers})
+  set_target_properties(nni_headers PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+endif()
