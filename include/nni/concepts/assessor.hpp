@@ -3,7 +3,7 @@
 #include <concepts>
 #include <span>
 
-#include <nni/concepts/common.hpp>
+#include <nni/concepts/role_check.hpp>
 #include <nni/core/capabilities.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/core/objectives.hpp>
@@ -18,7 +18,8 @@ namespace nni {
 ///  2. `assess` is called after each intermediate result of a run with all of its numbers so far, oldest first;
 ///     its verdict depends on these and on the histories seen before, not on time;
 ///  3. `trial_ended` is called once per run; a history counts for comparisons only after it ended;
-///  4. after a resume the stored histories are replayed through `assess` and `trial_ended`; the verdicts are ignored.
+///  4. after a resume each stored history is given once, whole, through `assess` and then `trial_ended`; the verdicts
+///     are ignored.
 ///
 /// @tparam A  policy type; declares `using role = nni::role::assessor;`
 /// @see nni::assessing::MedianStop, docs/how-to/assessor.md

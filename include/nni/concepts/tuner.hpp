@@ -3,7 +3,7 @@
 #include <concepts>
 #include <optional>
 
-#include <nni/concepts/common.hpp>
+#include <nni/concepts/role_check.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/core/objectives.hpp>
 #include <nni/core/parameters.hpp>

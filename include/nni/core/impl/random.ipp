@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <random>
+
+#include <nni/core/random.hpp>
+
+namespace nni {
+
+NNI_INLINE Seed random_seed() {
+  std::random_device device;
+  const std::uint64_t bits = std::uint64_t{device()} << 32 | device();
+  return Seed{bits >> 11};
+}
+
+NNI_INLINE std::uint64_t CounterRandom::below(std::uint64_t bound) noexcept {
+  // The last incomplete multiple of the bound is drawn again: otherwise small results were more frequent.
+  const std::uint64_t complete = std::numeric_limits<std::uint64_t>::max() / bound * bound;
+  std::uint64_t bits = next();
+  while (bits >= complete) bits = next();
+  return bits % bound;
+}
+
+NNI_INLINE double CounterRandom::normal() noexcept { return normal_quantile(uniform()); }
+
+NNI_INLINE double normal_cdf(double x) noexcept { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
+
+NNI_INLINE double normal_quantile(double probability) noexcept {
+  if (!(probability > 0.0)) return -std::numeric_limits<double>::infinity();
+  if (!(probability < 1.0)) return std::numeric_limits<double>::infinity();
+  // The lower half is computed and mirrored, because 1 - p would lose the digits of a small p.
+  const bool upper = probability > 0.5;
+  const double tail = upper ? 1.0 - probability : probability;
+  const double t = std::sqrt(-2.0 * std::log(tail));
+  double x = (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308))) - t;
+  for (int step = 0; step < 2; ++step) {
+    const double error = (normal_cdf(x) - tail) * std::sqrt(2.0 * std::numbers::pi) * std::exp(0.5 * x * x);
+    x -= error / (1.0 + 0.5 * x * error);
+  }
+  return upper ? -x : x;
+}
+
+}  // namespace nni

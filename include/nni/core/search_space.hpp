@@ -1,0 +1,208 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/json/fwd.hpp>
+
+#include <nni/core/axis.hpp>
+#include <nni/core/error.hpp>
+#include <nni/core/json.hpp>
+#include <nni/core/parameters.hpp>
+
+namespace nni {
+
+class ChoiceOption;
+
+/// One dimension of a search space as the user writes it. Made by `uniform`, `choice` and the other functions below.
+///
+/// Nothing is checked here: `SearchSpace` reports everything that is wrong at once.
+class Dimension {
+ public:
+  Dimension(std::string key, DimensionType kind, std::vector<double> numbers);
+  Dimension(std::string key, std::vector<ChoiceOption> alternatives);
+
+  std::string name;
+  DimensionType type;
+  std::vector<double> values;         ///< as in NNI's `_value`: min, max, q, or mu, sigma, q; empty for a choice
+  std::vector<ChoiceOption> options;  ///< only for a choice
+};
+
+/// One option of a choice: a number, a string, true or false, or a branch with dimensions of its own.
+class ChoiceOption {
+ public:
+  template <std::integral I>
+  ChoiceOption(I value) {  // NOLINT: options are written as plain values
+    if constexpr (std::same_as<I, bool>) {
+      text_ = value ? "true" : "false";
+    } else {
+      text_ = std::to_string(value);
+      number_ = static_cast<double>(value);
+    }
+  }
+  template <std::floating_point F>
+  ChoiceOption(F value) : text_(to_json_text(static_cast<double>(value))), number_(static_cast<double>(value)) {}  // NOLINT
+  ChoiceOption(std::string_view value) { append_json_string(text_, value); }              // NOLINT
+  ChoiceOption(const char* value) : ChoiceOption(std::string_view(value)) {}              // NOLINT
+  ChoiceOption(const std::string& value) : ChoiceOption(std::string_view(value)) {}       // NOLINT
+
+  /// A branch, see `nni::branch`.
+  ChoiceOption(std::string name, std::vector<Dimension> dimensions)
+      : name_(std::move(name)), dimensions_(std::move(dimensions)), branch_(true) {
+    append_json_string(text_, name_);
+  }
+
+  /// The option as JSON, for a branch its name as JSON.
+  [[nodiscard]] const std::string& text() const noexcept { return text_; }
+
+  /// The option as a number, nothing for other types.
+  [[nodiscard]] std::optional<double> number() const noexcept { return number_; }
+
+  [[nodiscard]] bool is_branch() const noexcept { return branch_; }
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const std::vector<Dimension>& dimensions() const noexcept { return dimensions_; }
+
+ private:
+  std::string text_;
+  std::optional<double> number_;
+  std::string name_;
+  std::vector<Dimension> dimensions_;
+  bool branch_ = false;
+};
+
+/// A real number in [min, max), every value equally likely.
+[[nodiscard]] Dimension uniform(std::string name, double min, double max);
+
+/// A multiple of q, or a limit, in [min, max]. The value is a real number: 16.0, also for q = 1.
+[[nodiscard]] Dimension quniform(std::string name, double min, double max, double q);
+
+/// A real number in [min, max) whose logarithm is uniform: for learning rates and the like. `min` is above zero.
+[[nodiscard]] Dimension loguniform(std::string name, double min, double max);
+
+/// Like `loguniform`, rounded to multiples of q, within [min, max].
+[[nodiscard]] Dimension qloguniform(std::string name, double min, double max, double q);
+
+/// An integer in [min, max): `max` itself is never taken.
+[[nodiscard]] Dimension randint(std::string name, std::int64_t min, std::int64_t max);
+
+/// A real number with mean `mu` and deviation `sigma`, without limits.
+[[nodiscard]] Dimension normal(std::string name, double mu, double sigma);
+
+/// Like `normal`, rounded to multiples of q.
+[[nodiscard]] Dimension qnormal(std::string name, double mu, double sigma, double q);
+
+/// A positive number whose logarithm is normal; `mu` and `sigma` are those of the logarithm.
+[[nodiscard]] Dimension lognormal(std::string name, double mu, double sigma);
+
+/// Like `lognormal`, rounded to multiples of q; it may be 0.
+[[nodiscard]] Dimension qlognormal(std::string name, double mu, double sigma, double q);
+
+/// One of several values, or of several branches.
+///
+/// @param name     key of the parameter
+/// @param options  numbers, strings or booleans in any mixture, `{16, 32, 64}`, or branches only
+[[nodiscard]] Dimension choice(std::string name, std::initializer_list<ChoiceOption> options);
+
+/// The same for options that are held in a container.
+template <std::ranges::input_range R>
+  requires std::constructible_from<ChoiceOption, std::ranges::range_reference_t<R>>
+[[nodiscard]] Dimension choice(std::string name, R&& options) {
+  std::vector<ChoiceOption> all;
+  for (auto&& option : options) all.emplace_back(option);
+  return Dimension(std::move(name), std::move(all));
+}
+
+/// An option of a choice that brings dimensions of its own; they exist only where this option is chosen.
+///
+/// The trial sees `{"kind": {"_name": "conv", "width": 3}}` and reads `kind/_name` and `kind/width`.
+///
+/// @param name        name of the option
+/// @param dimensions  none, or what is to be searched within this option
+[[nodiscard]] ChoiceOption branch(std::string name, std::vector<Dimension> dimensions = {});
+
+/// What a tuner may choose from: named dimensions, some of them conditional.
+///
+/// It is a value: checked when it is made, never changed afterwards, cheap enough to copy.
+class SearchSpace {
+ public:
+  /// No dimensions: every trial gets `{}`.
+  SearchSpace() = default;
+
+  /// @throws ConfigError  with everything that is wrong: keys such as `space.lr.max`, the value, and what would be right
+  SearchSpace(std::initializer_list<Dimension> dimensions);
+
+  /// The same for dimensions that were put together at run time.
+  explicit SearchSpace(std::vector<Dimension> dimensions);
+
+  /// Reads NNI's form: `{"lr": {"_type": "loguniform", "_value": [0.0001, 0.1]}}`.
+  ///
+  /// @param value  the object
+  /// @param key    what the messages call it
+  /// @throws ConfigError  with everything that is wrong
+  /// Source: NNI 3.0, search space; nested choices are checked as well.
+  [[nodiscard]] static SearchSpace from_json(const boost::json::value& value, std::string_view key = "space");
+
+  /// The same from JSON text.
+  [[nodiscard]] static SearchSpace from_json(std::string_view text, std::string_view key = "space");
+  [[nodiscard]] static SearchSpace from_json(const char* text, std::string_view key = "space") {
+    return from_json(std::string_view(text), key);
+  }
+  [[nodiscard]] static SearchSpace from_json(const std::string& text, std::string_view key = "space") {
+    return from_json(std::string_view(text), key);
+  }
+
+  /// NNI's form as JSON text. `from_json` of it gives an equal space.
+  [[nodiscard]] std::string to_json() const;
+
+  /// The dimensions as the user gave them.
+  [[nodiscard]] const std::vector<Dimension>& dimensions() const noexcept { return dimensions_; }
+
+  /// All dimensions flattened: a choice stands before the axes of its branches.
+  [[nodiscard]] const std::vector<Axis>& axes() const noexcept { return axes_; }
+
+  [[nodiscard]] bool empty() const noexcept { return axes_.empty(); }
+
+  /// The number of different configurations; nothing when it is infinite or above 2^53.
+  [[nodiscard]] std::optional<std::uint64_t> size() const noexcept { return size_; }
+
+  /// The configuration at one position per axis; positions of axes that turn out inactive are ignored.
+  ///
+  /// @param positions  in [0, 1], as many as there are axes
+  /// @param into       receives the values
+  void point_at(std::span<const double> positions, Point& into) const;
+
+  /// Configuration number `index` of `size()`.
+  [[nodiscard]] Point configuration(std::uint64_t index) const;
+
+  /// The inverse of `configuration`.
+  [[nodiscard]] std::uint64_t index_of(const Point& point) const;
+
+  /// What the trial is given.
+  [[nodiscard]] Parameters to_parameters(const Point& point) const;
+
+  /// The inverse of `to_parameters`; nothing when the parameters do not fit this space.
+  [[nodiscard]] std::optional<Point> to_point(const Parameters& parameters) const;
+
+  /// True when both have the same dimensions in the same order.
+  friend bool operator==(const SearchSpace& a, const SearchSpace& b) { return a.to_json() == b.to_json(); }
+
+ private:
+  std::vector<Dimension> dimensions_;
+  std::vector<Axis> axes_;
+  std::optional<std::uint64_t> size_ = 1;
+};
+
+}  // namespace nni
+
+#if NNI_HEADER_ONLY
+#include <nni/core/impl/search_space.ipp>
+#endif

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <cmath>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <nni/async/awaitable.hpp>
+#include <nni/async/context.hpp>
+#include <nni/async/event.hpp>
+#include <nni/concepts/assessor.hpp>
+#include <nni/concepts/tuner.hpp>
+#include <nni/core/event.hpp>
+#include <nni/core/metric.hpp>
+#include <nni/core/roles.hpp>
+
+namespace nni::tuning {
+
+/// Makes an advisor of a tuner and an assessor.
+///
+/// It owns the parameter ids, 0 upwards, and keeps the histories of live runs for the assessor. Intermediate results
+/// without a number are not shown to the assessor.
+///
+/// @tparam T  models `Tuner`
+/// @tparam A  models `Assessor`
+template <Tuner T, Assessor A>
+class AsAdvisor {
+ public:
+  using role = nni::role::advisor;
+
+  AsAdvisor(T tuner, A assessor) : tuner_(std::move(tuner)), assessor_(std::move(assessor)) {}
+
+  [[nodiscard]] T& tuner() noexcept { return tuner_; }
+  [[nodiscard]] const T& tuner() const noexcept { return tuner_; }
+
+  awaitable<void> start(Context&, const SearchSpace& space, const Objectives& goals) {
+    ordered_ = std::make_unique<async::event>();
+    tuner_.start(space, goals);
+    assessor_.start(goals);
+    co_return;
+  }
+
+  /// Tells a trial that ended before a resume, in the order of trial ids.
+  /// @param history  its intermediate numbers
+  void replay(const TrialOutcome& outcome, std::span<const double> history) {
+    const RunId run{outcome.trial, 0};
+    if (!history.empty()) static_cast<void>(assessor_.assess(run, history));
+    assessor_.trial_ended(run, outcome.succeeded());
+    tuner_.observe(outcome);
+    use(outcome.parameter);
+  }
+
+  /// Tells a trial that was ordered before a resume and has not ended.
+  void replay_unfinished(ParameterId parameter, RunId run, std::vector<double> history) {
+    // The suggestion is made again, so that a tuner that counts trials in flight knows of it.
+    static_cast<void>(tuner_.generate(parameter));
+    if (!history.empty()) live_[run.trial] = Live{run, std::move(history)};
+    use(parameter);
+  }
+
+  awaitable<void> request(std::size_t count) {
+    for (; count > 0; --count) {
+      std::optional<Parameters> suggestion = tuner_.generate(ParameterId{next_});
+      if (!suggestion) {
+        orders_.emplace_back(std::in_place_type<NoMoreTrials>);
+        break;
+      }
+      orders_.emplace_back(std::in_place_type<NewTrial>, ParameterId{next_++}, std::move(*suggestion));
+    }
+    ordered_->notify();
+    co_return;
+  }
+
+  awaitable<void> report(const Metric& metric) {
+    if (metric.kind == MetricKind::intermediate) assess(metric);
+    co_return;
+  }
+
+  awaitable<void> trial_ended(const TrialOutcome& outcome) {
+    RunId run{outcome.trial, 0};
+    if (const auto entry = live_.find(outcome.trial); entry != live_.end()) {
+      run = entry->second.run;
+      live_.erase(entry);
+    }
+    assessor_.trial_ended(run, outcome.succeeded());
+    tuner_.observe(outcome);
+    co_return;
+  }
+
+  awaitable<Order> next_order() {
+    while (orders_.empty()) {
+      auto order = ordered_->wait();
+      co_await std::move(order);
+    }
+    Order order = std::move(orders_.front());
+    orders_.pop_front();
+    co_return order;
+  }
+
+  awaitable<void> stop() { co_return; }
+
+ private:
+  struct Live {
+    RunId run;
+    std::vector<double> history;
+  };
+
+  void use(ParameterId parameter) {
+    if (parameter.value >= next_) next_ = parameter.value + 1;
+  }
+
+  void assess(const Metric& metric) {
+    const std::optional<double> number = metric.scalar();
+    if (!number || !std::isfinite(*number)) return;
+    Live& live = live_[metric.run.trial];
+    if (live.run != metric.run) {
+      live.run = metric.run;
+      live.history.clear();
+    }
+    live.history.push_back(*number);
+    if (assessor_.assess(metric.run, live.history) == Verdict::bad) {
+      orders_.emplace_back(std::in_place_type<KillTrial>, metric.run.trial);
+      ordered_->notify();
+    }
+  }
+
+  T tuner_;
+  A assessor_;
+  std::uint64_t next_ = 0;
+  std::deque<Order> orders_;
+  std::unordered_map<TrialId, Live> live_;
+  std::unique_ptr<async::event> ordered_;
+};
+
+}  // namespace nni::tuning

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <utility>
+
+#include <nni/tuning/random.hpp>
+
+namespace nni::tuning {
+
+NNI_INLINE Random::Random(SearchSpace space, Seed seed) : space_(std::move(space)), seed_(seed), unvisited_(space_) {}
+
+NNI_INLINE void Random::start(const SearchSpace& space, const Objectives&) { update_search_space(space); }
+
+NNI_INLINE void Random::update_search_space(const SearchSpace& space) {
+  if (&space != &space_) space_ = space;
+  unvisited_ = detail::Unvisited(space_);
+}
+
+NNI_INLINE std::optional<Parameters> Random::generate(ParameterId id) {
+  Point point;
+  if (!suggest(id, point)) return std::nullopt;
+  return space_.to_parameters(point);
+}
+
+NNI_INLINE bool Random::suggest(ParameterId id, Point& into) {
+  if (!unvisited_.active()) {
+    draw(id, 0, into);
+    return true;
+  }
+  if (id < next_) {
+    unvisited_ = detail::Unvisited(space_);
+    next_ = ParameterId{};
+  }
+  // What was suggested before decides what is left: after a resume it is drawn again, and not told to anyone.
+  while (next_ <= id) {
+    if (!draw_unvisited(next_, into)) return false;
+    ++next_.value;
+  }
+  return true;
+}
+
+NNI_INLINE void Random::draw(ParameterId id, std::uint32_t stream, Point& into) {
+  CounterRandom random(seed_, id, stream);
+  positions_.resize(space_.axes().size());
+  for (double& position : positions_) position = random.uniform();
+  space_.point_at(positions_, into);
+}
+
+NNI_INLINE bool Random::draw_unvisited(ParameterId id, Point& into) {
+  if (unvisited_.exhausted()) return false;
+  // A few draws keep the distribution; when most of the space is used up, the next free configuration is taken.
+  for (std::uint32_t attempt = 0; attempt < 16; ++attempt) {
+    draw(id, attempt, into);
+    if (unvisited_.visit(space_.index_of(into))) return true;
+  }
+  const std::uint64_t free = unvisited_.next(space_.index_of(into));
+  unvisited_.visit(free);
+  into = space_.configuration(free);
+  return true;
+}
+
+}  // namespace nni::tuning

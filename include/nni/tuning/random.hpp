@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <nni/concepts/tuner.hpp>
+#include <nni/core/random.hpp>
+#include <nni/core/search_space.hpp>
+#include <nni/tuning/detail/unvisited.hpp>
+
+namespace nni::tuning {
+
+/// Draws every suggestion from the distributions that the user gave, independently of all results.
+///
+/// Suggestion k is a function of the seed and k alone. In a space of at most 2^20 configurations no configuration is
+/// suggested twice, and when all have been suggested there is nothing more; such a space costs up to 1 byte per
+/// 8 configurations and, after a resume, one pass over the suggestions before k. Otherwise a suggestion costs
+/// nothing but its own drawing, and nothing is remembered.
+///
+/// Source: NNI 3.0, random tuner and its removal of duplicates.
+class Random {
+ public:
+  using role = role::tuner;
+
+  /// @param space  what to choose from; an experiment takes it from here
+  /// @param seed   `nni::seed(7)` for suggestions that can be repeated; otherwise a fresh one, which the experiment records
+  explicit Random(SearchSpace space = {}, Seed seed = random_seed());
+
+  /// The space that suggestions come from.
+  [[nodiscard]] const SearchSpace& search_space() const noexcept { return space_; }
+
+  /// What the experiment records, so that a resume goes on with the same numbers.
+  [[nodiscard]] std::uint64_t seed() const noexcept { return seed_.value; }
+
+  /// Takes the recorded seed of an experiment that is resumed. Before `start`.
+  void reseed(std::uint64_t seed) noexcept { seed_.value = seed; }
+
+  void start(const SearchSpace& space, const Objectives& goals);
+  void update_search_space(const SearchSpace& space);
+
+  /// Nothing once every configuration of a small space has been suggested.
+  [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
+  void observe(const TrialOutcome&) {}
+
+  /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
+  [[nodiscard]] bool suggest(ParameterId id, Point& into);
+  void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
+
+ private:
+  void draw(ParameterId id, std::uint32_t stream, Point& into);
+  bool draw_unvisited(ParameterId id, Point& into);
+
+  SearchSpace space_;
+  Seed seed_;
+  detail::Unvisited unvisited_;
+  ParameterId next_{};             ///< the suggestions before it are in `unvisited_`
+  std::vector<double> positions_;  ///< kept to save an allocation per suggestion
+};
+
+static_assert(Tuner<Random>);
+
+}  // namespace nni::tuning
+
+#if NNI_HEADER_ONLY
+#include <nni/tuning/impl/random.ipp>
+#endif
