@@ -9,10 +9,8 @@ set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root" || exit 1
 
-mode=(--dry-run --Werror)
 case ${1:-} in
-  '') ;;
-  --fix) mode=(-i) ;;
+  '' | --fix) ;;
   --help | -h) print_help && exit 0 ;;
   *) die "unknown option '$1'; see --help" ;;
 esac
@@ -20,7 +18,15 @@ esac
 command -v clang-format-19 >/dev/null || die "clang-format-19 is missing; apt-get install clang-format-19"
 status=0
 # A tracked file may be deleted in the working tree.
-git ls-files -z -- '*.hpp' '*.ipp' '*.cpp' | xargs -0 ls -d 2>/dev/null | xargs clang-format-19 --style=file "${mode[@]}" || status=1
+mapfile -t sources < <(git ls-files -- '*.hpp' '*.ipp' '*.cpp' | xargs ls -d 2>/dev/null)
+if [ "${1:-}" = --fix ]; then
+  clang-format-19 -i "${sources[@]}"
+else
+  for file in "${sources[@]}"; do
+    lines=$(clang-format-19 "$file" | diff "$file" - | grep -c '^[<>]')
+    [ "$lines" = 0 ] || { echo "$file: $lines lines differ; run scripts/format.sh --fix" && status=1; }
+  done
+fi
 
 text=$(git ls-files -- '*.hpp' '*.ipp' '*.cpp' '*.c' '*.py' '*.sh' '*.md' '*.txt' '*.cmake' '*.json' '.ci/run' | xargs ls -d 2>/dev/null)
 if grep -nP '[^\x00-\x7F]' $text; then

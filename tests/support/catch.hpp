@@ -24,11 +24,11 @@ void note_skip(std::string_view reason);
 }  // namespace nni_test
 
 // Leaves with `leave` (return or co_return); where peers are required the test fails instead.
-#define NNI_SKIP_OR_FAIL_(leave, reason)                                                   \
-  do {                                                                                     \
+#define NNI_SKIP_OR_FAIL_(leave, reason)                                                    \
+  do {                                                                                      \
     if (::nni_test::peers_are_required()) FAIL("required here, but missing: " << (reason)); \
-    ::nni_test::note_skip(reason);                                                         \
-    leave;                                                                                 \
+    ::nni_test::note_skip(reason);                                                          \
+    leave;                                                                                  \
   } while (false)
 
 /// Ends the test because something outside of this project is missing (a program, a device, a package).

@@ -40,9 +40,9 @@ inline void run_coroutine(const std::function<boost::asio::awaitable<void>()>& b
 
 }  // namespace nni_test
 
-#define NNI_CO_TEST_CASE_(body, ...)                             \
-  static boost::asio::awaitable<void> body();                    \
-  TEST_CASE(__VA_ARGS__) { ::nni_test::run_coroutine(&body); }   \
+#define NNI_CO_TEST_CASE_(body, ...)                           \
+  static boost::asio::awaitable<void> body();                  \
+  TEST_CASE(__VA_ARGS__) { ::nni_test::run_coroutine(&body); } \
   static boost::asio::awaitable<void> body()
 #define NNI_CO_TEST_NAME_2_(line) co_test_body_##line
 #define NNI_CO_TEST_NAME_(line) NNI_CO_TEST_NAME_2_(line)

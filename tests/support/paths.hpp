@@ -20,7 +20,8 @@ inline std::filesystem::path program(const std::string& name) {
 inline std::filesystem::path source_dir() {
   std::ifstream file(program("source_dir.txt"));
   std::string line;
-  if (!std::getline(file, line)) throw std::runtime_error("source_dir.txt is missing beside the test program; configure again");
+  if (!std::getline(file, line))
+    throw std::runtime_error("source_dir.txt is missing beside the test program; configure again");
   return line;
 }
 
