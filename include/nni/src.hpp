@@ -15,5 +15,17 @@
 
 #include <boost/asio/impl/src.hpp>
 
+#include <nni/async/detail/impl/waiting.ipp>
+#include <nni/async/impl/cancellation.ipp>
+#include <nni/async/impl/clock.ipp>
+#include <nni/async/impl/event.ipp>
+#include <nni/async/impl/offload.ipp>
+#include <nni/async/impl/run.ipp>
+#include <nni/async/impl/runtime.ipp>
+#include <nni/async/impl/task_group.ipp>
+#include <nni/core/impl/axis.ipp>
 #include <nni/core/impl/error.ipp>
+#include <nni/core/impl/random.ipp>
+#include <nni/core/impl/search_space.ipp>
 #include <nni/core/impl/time.ipp>
+#include <nni/tuning/impl/random.ipp>

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+#include <nni/async/awaitable.hpp>
+#include <nni/core/time.hpp>
+
+namespace nni {
+
+/// The clocks of this machine.
+class SystemClock {
+ public:
+  /// Wall time, for records.
+  [[nodiscard]] TimePoint now() const noexcept;
+
+  /// Monotonic time, for limits and waits.
+  [[nodiscard]] SteadyPoint steady_now() const noexcept;
+
+  /// Suspends until a point in time; one in the past lets other work go first and returns.
+  /// @throws boost::system::system_error  `operation_aborted` when cancelled
+  [[nodiscard]] awaitable<void> sleep_until(SteadyPoint deadline);
+};
+
+/// Any clock, by reference: two pointers, copied freely.
+///
+/// It models the concept `Clock` itself. Services see time through it only, so that a test can hold time still
+/// (nni/testing/manual_clock.hpp) and no service is a template on its clock.
+class ClockRef {
+ public:
+  /// The clocks of this machine.
+  ClockRef() noexcept;
+
+  /// @param clock  models `Clock` and outlives every copy of this reference
+  template <class C>
+    requires(!std::same_as<C, ClockRef> &&
+             requires(C& c, const C& cc, SteadyPoint deadline) {
+               cc.now();
+               cc.steady_now();
+               { c.sleep_until(deadline) } -> std::same_as<awaitable<void>>;
+             })
+  ClockRef(C& clock) noexcept : clock_(&clock), table_(&table_of<C>) {}
+
+  /// Wall time, for records.
+  [[nodiscard]] TimePoint now() const noexcept { return table_->now(clock_); }
+
+  /// Monotonic time, for limits and waits.
+  [[nodiscard]] SteadyPoint steady_now() const noexcept { return table_->steady_now(clock_); }
+
+  /// Suspends until a point in time.
+  /// @throws boost::system::system_error  `operation_aborted` when cancelled
+  [[nodiscard]] awaitable<void> sleep_until(SteadyPoint deadline) const {
+    return table_->sleep_until(clock_, deadline);
+  }
+
+  /// Suspends for a span of time, counted from this call.
+  [[nodiscard]] awaitable<void> sleep_for(Duration span) const { return sleep_until(steady_now() + span); }
+
+ private:
+  struct Table {
+    TimePoint (*now)(void*) noexcept;
+    SteadyPoint (*steady_now)(void*) noexcept;
+    awaitable<void> (*sleep_until)(void*, SteadyPoint);
+  };
+
+  template <class C>
+  static constexpr Table table_of{
+      [](void* clock) noexcept { return static_cast<const C*>(clock)->now(); },
+      [](void* clock) noexcept { return static_cast<const C*>(clock)->steady_now(); },
+      [](void* clock, SteadyPoint deadline) { return static_cast<C*>(clock)->sleep_until(deadline); }};
+
+  void* clock_;
+  const Table* table_;
+};
+
+}  // namespace nni
+
+#if NNI_HEADER_ONLY
+#include <nni/async/impl/clock.ipp>
+#endif

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+#include <nni/async/event.hpp>
+
+namespace nni::async {
+
+struct wakeup::Core {
+  static constexpr unsigned signalled = 1;  // a notify that nobody has consumed
+  static constexpr unsigned waiting = 2;    // somebody is suspended, so the first signal has to post
+  static constexpr unsigned posted = 4;     // a call of `deliver` is under way
+
+  explicit Core(boost::asio::any_io_executor where) : executor(std::move(where)) {}
+
+  bool consume() noexcept { return (state.fetch_and(~signalled, std::memory_order_acq_rel) & signalled) != 0; }
+
+  void deliver() {
+    const unsigned before = state.fetch_and(~posted, std::memory_order_acq_rel);
+    if (waiters.empty()) {
+      // The waiter was cancelled; the signal stays for the next one.
+      state.fetch_and(~waiting, std::memory_order_acq_rel);
+    } else if ((before & signalled) != 0) {
+      state.fetch_and(~(signalled | waiting), std::memory_order_acq_rel);
+      waiters.resume_all();
+    }
+  }
+
+  boost::asio::any_io_executor executor;
+  std::atomic<unsigned> state{0};
+  detail::WaitList waiters;
+};
+
+NNI_INLINE wakeup::wakeup(boost::asio::any_io_executor executor) : core_(std::make_shared<Core>(std::move(executor))) {}
+
+NNI_INLINE wakeup::~wakeup() {
+  // A call of `deliver` may still be queued and keeps the core, but nobody may go on waiting in it.
+  core_->waiters.post_all(boost::asio::error::operation_aborted);
+}
+
+NNI_INLINE void wakeup::notify() {
+  // The read-modify-write orders the caller's writes before the drain of whoever clears the bit, so the
+  // cheap way out loses nothing.
+  const unsigned before = core_->state.fetch_or(Core::signalled, std::memory_order_acq_rel);
+  if ((before & (Core::signalled | Core::waiting)) != Core::waiting) return;
+  if ((core_->state.fetch_or(Core::posted, std::memory_order_acq_rel) & Core::posted) != 0) return;
+  boost::asio::post(core_->executor, [core = core_] { core->deliver(); });
+}
+
+NNI_INLINE bool wakeup::consume() noexcept { return core_->consume(); }
+
+NNI_INLINE awaitable<void> wakeup::wait() {
+  if (core_->consume()) co_return;
+  const unsigned before = core_->state.fetch_or(Core::waiting, std::memory_order_acq_rel);
+  if ((before & Core::signalled) != 0) {
+    // The bit `waiting` stays: it may speak for another coroutine, and at worst it costs one idle post.
+    core_->state.fetch_and(~Core::signalled, std::memory_order_acq_rel);
+    co_return;
+  }
+  co_await core_->waiters.wait();
+}
+
+}  // namespace nni::async

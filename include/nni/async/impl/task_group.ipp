@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cassert>
+#include <list>
+#include <utility>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <nni/async/detail/waiting.hpp>
+#include <nni/async/task_group.hpp>
+
+namespace nni::async {
+
+/// Shared by the group and the completions of its children, so that neither order of death is wrong.
+struct task_group::Core {
+  using Children = std::list<boost::asio::cancellation_signal>;
+
+  explicit Core(boost::asio::any_io_executor where)
+      : executor(std::move(where)), context_gone(detail::WaitRegistry::of(executor).gone()) {}
+
+  void cancel() {
+    cancelled = true;
+    // A cancelled child completes later, from the queue: the list does not change under this loop.
+    for (auto& signal : children) signal.emit(boost::asio::cancellation_type::terminal);
+  }
+
+  void finish(Children::iterator child, const std::exception_ptr& end) {
+    children.erase(child);
+    if (end != nullptr && failure == nullptr && !is_cancellation(end)) {
+      failure = end;
+      cancel();
+    }
+    if (children.empty()) idle.post_all();
+  }
+
+  boost::asio::any_io_executor executor;
+  std::shared_ptr<const bool> context_gone;
+  Children children;
+  std::exception_ptr failure;
+  bool cancelled = false;
+  detail::WaitList idle;
+};
+
+NNI_INLINE task_group::task_group(boost::asio::any_io_executor executor)
+    : core_(std::make_shared<Core>(std::move(executor))) {}
+
+NNI_INLINE task_group::~task_group() {
+  // A context that dies destroys frames in any order; then nothing is wrong, and nothing left to cancel.
+  if (core_->children.empty() || *core_->context_gone) return;
+  assert(core_->children.empty() && "a task_group must be joined before it dies");
+  core_->cancel();
+}
+
+NNI_INLINE bool task_group::spawn(awaitable<void> work) {
+  if (core_->cancelled) return false;
+  const auto child = core_->children.emplace(core_->children.end());
+  boost::asio::co_spawn(
+      core_->executor, std::move(work),
+      boost::asio::bind_cancellation_slot(
+          child->slot(), [core = core_, child](const std::exception_ptr& end) { core->finish(child, end); }));
+  return true;
+}
+
+NNI_INLINE void task_group::cancel() { core_->cancel(); }
+
+NNI_INLINE awaitable<void> task_group::join() {
+  detail::Interrupt forward;
+  forward.call = [](void* core) { static_cast<Core*>(core)->cancel(); };
+  forward.object = core_.get();
+
+  // From here on a cancellation must not end the wait, only shorten it.
+  const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
+  co_await boost::asio::this_coro::throw_if_cancelled(false);
+  bool interrupted = false;
+  while (!core_->children.empty()) {
+    co_await core_->idle.wait(forward);
+    const auto state = co_await boost::asio::this_coro::cancellation_state;
+    interrupted = state.cancelled() != boost::asio::cancellation_type::none;
+    if (interrupted && !core_->children.empty()) core_->cancel();
+  }
+  co_await boost::asio::this_coro::throw_if_cancelled(throws);
+
+  core_->cancelled = false;
+  const std::exception_ptr failure = std::exchange(core_->failure, nullptr);
+  if (failure != nullptr) std::rethrow_exception(failure);
+  if (interrupted && throws) throw boost::system::system_error(boost::asio::error::operation_aborted, "join");
+}
+
+NNI_INLINE std::size_t task_group::size() const noexcept { return core_->children.size(); }
+
+NNI_INLINE bool task_group::cancelled() const noexcept { return core_->cancelled; }
+
+}  // namespace nni::async
