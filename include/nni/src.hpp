@@ -15,7 +15,6 @@
 
 #include <boost/asio/impl/src.hpp>
 
-#include <nni/async/detail/impl/waiting.ipp>
 #include <nni/async/impl/cancellation.ipp>
 #include <nni/async/impl/clock.ipp>
 #include <nni/async/impl/event.ipp>
@@ -23,6 +22,7 @@
 #include <nni/async/impl/run.ipp>
 #include <nni/async/impl/runtime.ipp>
 #include <nni/async/impl/task_group.ipp>
+#include <nni/async/impl/waiting.ipp>
 #include <nni/core/impl/axis.ipp>
 #include <nni/core/impl/error.ipp>
 #include <nni/core/impl/random.ipp>

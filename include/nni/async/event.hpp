@@ -6,7 +6,7 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include <nni/async/awaitable.hpp>
-#include <nni/async/detail/waiting.hpp>
+#include <nni/async/waiting.hpp>
 
 namespace nni::async {
 

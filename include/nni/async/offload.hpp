@@ -11,7 +11,7 @@
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
 #include <nni/async/detail/outcome.hpp>
-#include <nni/async/detail/waiting.hpp>
+#include <nni/async/waiting.hpp>
 
 namespace nni::async {
 

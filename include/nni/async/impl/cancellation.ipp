@@ -8,7 +8,7 @@
 #include <boost/system/system_error.hpp>
 
 #include <nni/async/cancellation.hpp>
-#include <nni/async/detail/waiting.hpp>
+#include <nni/async/waiting.hpp>
 
 namespace nni::async {
 

@@ -11,8 +11,8 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
 
-#include <nni/async/detail/waiting.hpp>
 #include <nni/async/task_group.hpp>
+#include <nni/async/waiting.hpp>
 
 namespace nni::async {
 

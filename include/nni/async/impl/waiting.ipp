@@ -12,7 +12,7 @@
 #include <boost/asio/query.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include <nni/async/detail/waiting.hpp>
+#include <nni/async/waiting.hpp>
 
 namespace nni::async::detail {
 

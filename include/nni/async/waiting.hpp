@@ -188,5 +188,5 @@ class WaitList {
 }  // namespace nni::async::detail
 
 #if NNI_HEADER_ONLY
-#include <nni/async/detail/impl/waiting.ipp>
+#include <nni/async/impl/waiting.ipp>
 #endif
