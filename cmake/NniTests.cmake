@@ -4,11 +4,12 @@
 set(NNI_THREAD_AREAS async threads in_process)
 
 # Targets tests_unit, tests_threads, ... build what a label needs.
+foreach(label IN ITEMS unit behaviour wire threads python)
+  add_custom_target(tests_${label})
+endforeach()
+
 function(nni_label_target target)
   foreach(label IN LISTS ARGN)
-    if(NOT TARGET tests_${label})
-      add_custom_target(tests_${label})
-    endif()
     add_dependencies(tests_${label} ${target})
   endforeach()
 endfunction()
