@@ -132,6 +132,6 @@ class Server {
 
 }  // namespace nni::net
 
-#if NNI_HEADER_ONLY && NNI_WITH_HTTP
+#if NNI_HEADER_ONLY
 #include <nni/net/impl/server.ipp>
 #endif

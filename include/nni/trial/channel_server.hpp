@@ -131,6 +131,6 @@ class ChannelServer {
 
 }  // namespace nni::trial
 
-#if NNI_HEADER_ONLY && NNI_WITH_HTTP
+#if NNI_HEADER_ONLY
 #include <nni/trial/impl/channel_server.ipp>
 #endif
