@@ -25,7 +25,16 @@
 #include <nni/async/impl/waiting.ipp>
 #include <nni/core/impl/axis.ipp>
 #include <nni/core/impl/error.ipp>
+#include <nni/core/impl/ids.ipp>
+#include <nni/core/impl/json.ipp>
+#include <nni/core/impl/metric.ipp>
+#include <nni/core/impl/parameters.ipp>
 #include <nni/core/impl/random.ipp>
 #include <nni/core/impl/search_space.ipp>
 #include <nni/core/impl/time.ipp>
+#include <nni/experiment/impl/options.ipp>
+#include <nni/experiment/impl/summary.ipp>
+#include <nni/net/impl/http.ipp>
+#include <nni/net/impl/url.ipp>
+#include <nni/session/impl/ledger.ipp>
 #include <nni/tuning/impl/random.ipp>
