@@ -10,18 +10,17 @@
 
 namespace {
 
-boost::asio::awaitable<int> answer() {
-  auto executor = co_await boost::asio::this_coro::executor;
+nni::awaitable<int> answer(boost::asio::any_io_executor executor) {
   co_await boost::asio::post(executor, boost::asio::use_awaitable);
   co_return 42;
 }
 
-boost::asio::awaitable<void> throws() {
+nni::awaitable<void> throws(nni::Context&) {
   throw std::runtime_error("seen by the caller");
   co_return;
 }
 
-boost::asio::awaitable<void> waits_for_ever() {
+nni::awaitable<void> waits_for_ever(nni::Context&) {
   boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
   timer.expires_at(boost::asio::steady_timer::time_point::max());
   co_await timer.async_wait(boost::asio::use_awaitable);
@@ -30,7 +29,7 @@ boost::asio::awaitable<void> waits_for_ever() {
 }  // namespace
 
 CO_TEST_CASE("co_test: the body is a coroutine that may await", "[support]") {
-  const int got = co_await answer();
+  const int got = co_await answer(ctx.executor());
   CHECK(got == 42);
 }
 
