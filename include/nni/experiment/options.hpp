@@ -9,6 +9,7 @@
 
 #include <nni/core/log.hpp>
 #include <nni/core/objectives.hpp>
+#include <nni/core/search_space.hpp>
 #include <nni/core/time.hpp>
 #include <nni/core/trial.hpp>
 
@@ -53,6 +54,9 @@ struct ExperimentOptions {
 /// @param needs_command  the service runs commands
 /// @throws ConfigError   with every problem: key path, value, and what would be right
 void check(const ExperimentOptions& options, bool needs_command);
+
+/// The options and the search space as NNI's clients read them from a store: JSON text with NNI's keys.
+[[nodiscard]] std::string describe_params(const ExperimentOptions& options, const SearchSpace& space);
 
 }  // namespace nni
 

@@ -23,8 +23,8 @@ class Summary {
   [[nodiscard]] const TrialJobDetail* best() const noexcept { return top.empty() ? nullptr : &top.front(); }
 
   /// Trials that ended in one state.
-  [[nodiscard]] std::uint64_t count(TrialJobStatus status) const noexcept {
-    return by_status[static_cast<std::size_t>(status)];
+  [[nodiscard]] std::uint64_t count(TrialJobStatus which) const noexcept {
+    return by_status[static_cast<std::size_t>(which)];
   }
 
   /// Everything above and the listed trials as one JSON object.

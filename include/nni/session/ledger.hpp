@@ -120,15 +120,6 @@ class Ledger {
   /// True between `intend` and the end of the run.
   [[nodiscard]] bool is_live(RunId run) const;
 
-  /// Numbers of the intermediate results of a live run, in order.
-  [[nodiscard]] const std::vector<double>* history(RunId run) const;
-
-  /// Live trials that started before a point in time, for limits on their duration.
-  [[nodiscard]] std::vector<TrialId> started_before(TimePoint at) const;
-
-  /// The earliest start among runs that nobody has asked to stop.
-  [[nodiscard]] std::optional<TimePoint> earliest_start() const;
-
   /// A live or waiting trial as people see it; nothing for others.
   [[nodiscard]] std::optional<TrialJobDetail> detail(TrialId trial) const;
 

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <random>
+#include <utility>
 
 #include <nni/core/ids.hpp>
 
@@ -14,14 +15,9 @@ namespace detail {
 inline constexpr std::uint64_t id_multiplier = 25'214'903'917ULL;
 inline constexpr std::uint64_t id_offset = 1'442'695'041ULL;
 
-NNI_INLINE constexpr std::uint64_t multiply_modulo(std::uint64_t a, std::uint64_t b, std::uint64_t modulus) {
-  std::uint64_t result = 0;
-  a %= modulus;
-  for (; b != 0; b >>= 1) {
-    if (b & 1) result = (result + a) % modulus;
-    a = (a + a) % modulus;
-  }
-  return result;
+constexpr std::uint64_t multiply_modulo(std::uint64_t a, std::uint64_t b, std::uint64_t modulus) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>(static_cast<Wide>(a) * b % modulus);
 }
 
 NNI_INLINE std::uint64_t inverse_modulo(std::uint64_t value, std::uint64_t modulus) {

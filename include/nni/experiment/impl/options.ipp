@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <boost/json.hpp>
+
 #include <nni/core/error.hpp>
 #include <nni/experiment/options.hpp>
 
@@ -45,6 +47,25 @@ NNI_INLINE void check(const ExperimentOptions& options, bool needs_command) {
     if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos || value.find('\0') != std::string::npos)
       problems.add("environment", "\"" + name + "\" is not the name of a variable");
   problems.throw_if_any();
+}
+
+NNI_INLINE std::string describe_params(const ExperimentOptions& options, const SearchSpace& space) {
+  boost::json::object params;
+  if (!options.name.empty()) params["experimentName"] = options.name;
+  params["searchSpace"] = space.to_json();
+  params["trialCommand"] = options.trial_command.to_string();
+  params["trialCodeDirectory"] = options.code_directory.string();
+  params["trialConcurrency"] = options.concurrency;
+  if (options.max_trials) params["maxTrialNumber"] = *options.max_trials;
+  const auto seconds = [](Duration duration) {
+    return std::to_string(std::chrono::ceil<std::chrono::seconds>(duration).count()) + "s";
+  };
+  if (options.max_duration) params["maxExperimentDuration"] = seconds(*options.max_duration);
+  if (options.max_trial_duration) params["maxTrialDuration"] = seconds(*options.max_trial_duration);
+  if (options.trial_gpu_number) params["trialGpuNumber"] = *options.trial_gpu_number;
+  params["tuner"] = boost::json::object();
+  params["tuner"].as_object()["classArgs"].emplace_object()["optimize_mode"] = to_string(options.direction);
+  return to_json_text(boost::json::value(std::move(params)));
 }
 
 }  // namespace nni

@@ -301,7 +301,8 @@ NNI_INLINE void Ledger::cancel(TrialId id, StopReason why, TimePoint now, Transi
   if (trial.submitted) {
     if (trial.told_to_stop) return;
     trial.told_to_stop = why;
-    out.effects.emplace_back(Strength::now, Cancel{trial.run, why});
+    // Behind the submission of the same run, which waits for the same strength.
+    out.effects.emplace_back(options_.submit_strength, Cancel{trial.run, why});
     return;
   }
   if (why == StopReason::experiment_end) return;
@@ -340,29 +341,6 @@ NNI_INLINE const Ledger::Trial* Ledger::find_live(RunId run) const {
 }
 
 NNI_INLINE bool Ledger::is_live(RunId run) const { return find_live(run) != nullptr; }
-
-NNI_INLINE const std::vector<double>* Ledger::history(RunId run) const {
-  const Trial* trial = find_live(run);
-  return trial ? &trial->history : nullptr;
-}
-
-NNI_INLINE std::vector<TrialId> Ledger::started_before(TimePoint at) const {
-  std::vector<TrialId> result;
-  for (const auto& [id, trial] : trials_)
-    if (trial.submitted && !trial.told_to_stop && trial.detail.start_time && *trial.detail.start_time < at)
-      result.push_back(id);
-  std::sort(result.begin(), result.end());
-  return result;
-}
-
-NNI_INLINE std::optional<TimePoint> Ledger::earliest_start() const {
-  std::optional<TimePoint> earliest;
-  for (const auto& [id, trial] : trials_)
-    if (trial.submitted && !trial.told_to_stop && trial.detail.start_time &&
-        (!earliest || *trial.detail.start_time < *earliest))
-      earliest = trial.detail.start_time;
-  return earliest;
-}
 
 NNI_INLINE std::optional<TrialJobDetail> Ledger::detail(TrialId id) const {
   const auto found = trials_.find(id);

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <nni/core/objectives.hpp>
+#include <nni/core/store_event.hpp>
+#include <nni/core/trial.hpp>
+#include <nni/experiment/observer.hpp>
+#include <nni/experiment/options.hpp>
+#include <nni/experiment/summary.hpp>
+#include <nni/session/ledger.hpp>
+
+namespace nni::detail {
+
+/// What people see of an experiment: the best trials, the first failures, counts and times. It also tells the
+/// observers. Pure state; no I/O of its own.
+class Board {
+ public:
+  /// @param options    of the experiment
+  /// @param observers  called on the experiment's thread
+  Board(const ExperimentOptions& options, std::vector<Observer> observers);
+
+  /// Takes over what is known when the experiment begins; `profile` is the first to be recorded.
+  void begin(ProfileChanged profile, const std::filesystem::path& directory, std::string_view platform, bool resumed,
+             std::uint64_t finished_before, std::size_t adopted);
+
+  /// A trial that ended before a resume.
+  void remember(const TrialJobDetail& trial);
+
+  /// A trial has ended now.
+  void trial_ended(TrialJobDetail trial);
+
+  /// False when nobody listens to progress.
+  [[nodiscard]] bool wants_progress() const noexcept { return wants_progress_; }
+
+  /// Something changed.
+  void progress(const LedgerCounts& counts);
+
+  /// The experiment is over. Tells the observers.
+  Summary end(ExperimentStatus status, std::string message, const LedgerCounts& counts, std::vector<TrialJobDetail> trials);
+
+  /// The record of the experiment as it stands.
+  [[nodiscard]] ProfileChanged profile(const LedgerCounts& counts) const;
+
+  /// Changes what `profile` and `progress` say.
+  void set_status(ExperimentStatus status, std::string message = {});
+  void set_waiting_reason(std::string reason) { waiting_reason_ = std::move(reason); }
+
+  /// Active time of this run so far.
+  void set_active(Duration active) noexcept { active_ = active; }
+
+  /// Active time of earlier runs of this experiment.
+  [[nodiscard]] Duration earlier_duration() const noexcept { return earlier_; }
+
+  /// Messages of an ended run did not arrive in time.
+  void count_unsettled() noexcept { ++unsettled_; }
+
+ private:
+  void rank(const TrialJobDetail& trial);
+
+  const ExperimentOptions* options_;
+  std::vector<Observer> observers_;
+  bool wants_progress_ = false;
+  Objectives objectives_;
+  ProfileChanged profile_;
+  std::filesystem::path directory_;
+  std::string waiting_reason_;
+  Duration earlier_{};
+  Duration active_{};
+  std::uint64_t finished_before_ = 0;
+  std::uint64_t unsettled_ = 0;
+  std::vector<TrialJobDetail> top_;
+  std::vector<double> top_values_;
+  std::vector<TrialJobDetail> failures_;
+};
+
+}  // namespace nni::detail
+
+#if NNI_HEADER_ONLY
+#include <nni/experiment/impl/board.ipp>
+#endif

@@ -1,0 +1,430 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <nni/async/awaitable.hpp>
+#include <nni/async/cancellation.hpp>
+#include <nni/async/context.hpp>
+#include <nni/async/event.hpp>
+#include <nni/async/task_group.hpp>
+#include <nni/async/timeout.hpp>
+#include <nni/core/error.hpp>
+#include <nni/core/store_event.hpp>
+#include <nni/experiment/board.hpp>
+#include <nni/experiment/options.hpp>
+#include <nni/session/ledger.hpp>
+#include <nni/session/transition.hpp>
+
+namespace nni::detail {
+
+/// The loops of a running experiment over one ledger. One object per run; all of it lives on one executor.
+///
+/// Each loop waits for one source of events, hands what it got to the ledger, and lets `apply` carry the transition
+/// out: records go to the store, effects happen at once or wait until their records are strong enough.
+///
+/// @tparam Parts  what the experiment composed: references named service, scheduler, storage, channel, advisor, store
+template <class Parts>
+class Engine {
+ public:
+  Engine(Context& context, Parts parts, const ExperimentOptions& options, Ledger& ledger, Board& board)
+      : context_(&context), parts_(std::move(parts)), options_(&options), ledger_(&ledger), board_(&board) {}
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  /// Runs until everything that was asked for has ended, or until a stop was asked for and carried out.
+  awaitable<void> run() {
+    async::task_group loops(*context_);
+    group_ = &loops;
+    resources_stale_ = true;
+    began_ = context_->clock().steady_now();
+    loops.spawn(written_loop());
+    loops.spawn(synced_loop());
+    loops.spawn(message_loop());
+    loops.spawn(event_loop());
+    loops.spawn(order_loop());
+    loops.spawn(control_loop());
+    loops.spawn(limit_loop());
+    auto all = loops.join();
+    co_await std::move(all);
+  }
+
+  /// No trial starts any more, live ones are told to stop; `run` returns when they have ended. Executor only.
+  void request_stop() {
+    if (stopping_) return;
+    stopping_ = true;
+    Transition transition;
+    ledger_->stop_placing();
+    ledger_->cancel_all(now(), transition);
+    apply(std::move(transition));
+    wake();
+  }
+
+  [[nodiscard]] bool stopping() const noexcept { return stopping_; }
+
+  /// Time since `run` began.
+  [[nodiscard]] Duration active() const { return context_->clock().steady_now() - began_; }
+
+  /// Tells the ledger what became of runs of an earlier manager.
+  void adopt(const std::vector<JobReport>& reports) {
+    for (const JobReport& report : reports) {
+      Transition transition;
+      ledger_->adopted(report, now(), transition);
+      if (ledger_->is_live(report.run)) {
+        parts_.scheduler.hold(Placement{});
+        note_start(report.run, report.started == TimePoint{} ? Duration{} : now() - report.started);
+      }
+      apply(std::move(transition));
+    }
+  }
+
+  /// Carries out a transition.
+  void apply(Transition transition) {
+    StorePosition position = last_;
+    if (!transition.records.empty()) last_ = position = parts_.store.append(transition.records);
+    for (Effect& effect : transition.effects) {
+      if (effect.waits_for == Strength::written) {
+        written_.push_back({position, std::move(effect.action)});
+        written_changed_.notify();
+      } else if (effect.waits_for == Strength::synced) {
+        synced_.push_back({position, std::move(effect.action)});
+        synced_changed_.notify();
+      } else {
+        carry_out_now(std::move(effect.action));
+      }
+    }
+  }
+
+ private:
+  struct Pending {
+    Pending() = default;
+    Pending(StorePosition where, Action what) : position(where), action(std::move(what)) {}
+    StorePosition position;
+    Action action;
+  };
+
+  [[nodiscard]] TimePoint now() const { return context_->clock().now(); }
+
+  void wake() {
+    dirty_ = true;
+    changed_.notify();
+  }
+
+  // What needs an await is queued for the loop that may wait.
+  void carry_out_now(Action action) {
+    if (auto* released = std::get_if<Release>(&action)) {
+      parts_.scheduler.release(released->placement);
+      resources_stale_ = true;
+    } else if (auto* ended = std::get_if<Announce>(&action)) {
+      board_->trial_ended(std::move(ended->detail));
+    } else {
+      inbox_.push_back(std::move(action));
+    }
+    wake();
+  }
+
+  // ---- effects ------------------------------------------------------------------------------------------------
+
+  awaitable<void> carry_out(Action action) {
+    if (auto* submit = std::get_if<Submit>(&action)) {
+      parts_.address(submit->form);
+      if (parts_.service.capabilities().max_in_flight > 1) {
+        group_->spawn(submit_trial(std::move(submit->form)));
+      } else {
+        auto work = submit_trial(std::move(submit->form));
+        co_await std::move(work);
+      }
+    } else if (auto* acknowledge = std::get_if<Acknowledge>(&action)) {
+      auto work = parts_.channel.acknowledge(acknowledge->receipt);
+      co_await std::move(work);
+    } else if (auto* metric = std::get_if<ReportMetric>(&action)) {
+      auto work = parts_.advisor.report(metric->metric);
+      co_await std::move(work);
+    } else if (auto* outcome = std::get_if<ReportOutcome>(&action)) {
+      auto work = parts_.advisor.trial_ended(outcome->outcome);
+      co_await std::move(work);
+    } else if (auto* cancel = std::get_if<Cancel>(&action)) {
+      auto work = cancel_trial(cancel->run, cancel->why);
+      co_await std::move(work);
+    }
+  }
+
+  awaitable<void> submit_trial(TrialJobForm form) {
+    const RunId run = form.run;
+    std::optional<std::string> failure;
+    try {
+      auto work = parts_.service.submit_trial_job(std::move(form));
+      co_await std::move(work);
+    } catch (const std::exception& error) {
+      if (async::is_cancellation(std::current_exception())) throw;
+      failure = error.what();
+    }
+    if (!failure) co_return;
+    // A platform that refuses a job fails the trial, not the experiment.
+    context_->log().warning("experiment", "run " + to_string(run) + " could not be submitted: " + *failure);
+    Transition transition;
+    const JobEnded ended{run, JobEnd{EndKind::not_started, 0, std::move(*failure)}, now()};
+    ledger_->event(ended, now(), transition);
+    apply(std::move(transition));
+  }
+
+  awaitable<void> cancel_trial(RunId run, StopReason why) {
+    try {
+      auto work = parts_.service.cancel_trial_job(run, why);
+      co_await std::move(work);
+    } catch (const Error& error) {
+      // Its end may have crossed the request on the way.
+      if (error.code() != make_error_code(Errc::no_such_job)) throw;
+    }
+  }
+
+  awaitable<void> written_loop() {
+    while (true) {
+      while (written_.empty()) {
+        auto change = written_changed_.wait();
+        co_await std::move(change);
+      }
+      const StorePosition position = written_.back().position;
+      auto stored = parts_.store.written(position);
+      co_await std::move(stored);
+      while (!written_.empty() && written_.front().position <= position) {
+        Action action = std::move(written_.front().action);
+        written_.pop_front();
+        auto work = carry_out(std::move(action));
+        co_await std::move(work);
+      }
+    }
+  }
+
+  awaitable<void> synced_loop() {
+    while (true) {
+      while (synced_.empty()) {
+        auto change = synced_changed_.wait();
+        co_await std::move(change);
+      }
+      const StorePosition position = synced_.back().position;
+      auto stored = parts_.store.synced(position);
+      co_await std::move(stored);
+      while (!synced_.empty() && synced_.front().position <= position) {
+        Action action = std::move(synced_.front().action);
+        synced_.pop_front();
+        auto work = carry_out(std::move(action));
+        co_await std::move(work);
+      }
+    }
+  }
+
+  // ---- sources of events --------------------------------------------------------------------------------------
+
+  awaitable<void> message_loop() {
+    while (true) {
+      auto next = parts_.channel.next_message();
+      TrialMessage message = co_await std::move(next);
+      if (message.kind == TrialMessage::Kind::garbage && ledger_->counts().garbage == 0)
+        context_->log().warning("experiment", "run " + to_string(message.metric.run) +
+                                                  " sent something that is not a metric; it is skipped, like any further: " +
+                                                  message.text);
+      Transition transition;
+      ledger_->message(std::move(message), transition);
+      apply(std::move(transition));
+    }
+  }
+
+  awaitable<void> event_loop() {
+    while (true) {
+      auto next = parts_.service.next_event();
+      JobEvent event = co_await std::move(next);
+      if (const auto* started = std::get_if<JobStarted>(&event)) {
+        note_start(started->run, Duration{});
+      } else if (const auto* queued = std::get_if<JobQueued>(&event)) {
+        board_->set_waiting_reason(queued->reason);
+      } else if (const auto* ended = std::get_if<JobEnded>(&event)) {
+        auto settled = settle(ended->run);
+        co_await std::move(settled);
+      } else {
+        resources_stale_ = true;
+      }
+      Transition transition;
+      ledger_->event(event, now(), transition);
+      apply(std::move(transition));
+      wake();
+    }
+  }
+
+  // Results of a run are heard before its end is.
+  awaitable<void> settle(RunId run) {
+    auto work = parts_.channel.settle(run);
+    if constexpr (Parts::carried) {
+      co_await std::move(work);
+    } else {
+      bool lost = false;
+      try {
+        auto limited = async::with_timeout(std::move(work), std::chrono::seconds(5));
+        co_await std::move(limited);
+      } catch (const Error& error) {
+        if (error.code() != make_error_code(Errc::timed_out)) throw;
+        lost = true;
+      }
+      if (lost) board_->count_unsettled();
+      if (lost) context_->log().warning("experiment", "messages of run " + to_string(run) + " did not arrive within 5 s of its end");
+    }
+  }
+
+  awaitable<void> order_loop() {
+    while (true) {
+      auto next = parts_.advisor.next_order();
+      Order order = co_await std::move(next);
+      Transition transition;
+      if (auto* trial = std::get_if<NewTrial>(&order)) {
+        ledger_->order(std::move(*trial), now(), transition);
+      } else if (const auto* kill = std::get_if<KillTrial>(&order)) {
+        ledger_->cancel(kill->trial, StopReason::early_stop, now(), transition);
+      } else if (std::holds_alternative<NoMoreTrials>(order)) {
+        ledger_->no_more_trials();
+      }
+      apply(std::move(transition));
+      wake();
+    }
+  }
+
+  // ---- decisions ----------------------------------------------------------------------------------------------
+
+  awaitable<void> control_loop() {
+    while (true) {
+      dirty_ = false;
+      while (!inbox_.empty()) {
+        Action action = std::move(inbox_.front());
+        inbox_.pop_front();
+        auto work = carry_out(std::move(action));
+        co_await std::move(work);
+      }
+      if (const std::size_t wanted = ledger_->wanted(); wanted != 0) {
+        ledger_->requested(wanted);
+        auto work = parts_.advisor.request(wanted);
+        co_await std::move(work);
+      }
+      if (ledger_->next_waiting()) {
+        auto work = place_waiting();
+        co_await std::move(work);
+      }
+      if (board_->wants_progress()) {
+        board_->set_active(context_->clock().steady_now() - began_);
+        board_->progress(ledger_->counts());
+      }
+      if (ledger_->finished() && inbox_.empty() && !dirty_) {
+        group_->cancel();
+        co_return;
+      }
+      while (!dirty_) {
+        auto change = changed_.wait();
+        co_await std::move(change);
+      }
+    }
+  }
+
+  awaitable<void> place_waiting() {
+    if (std::exchange(resources_stale_, false)) {
+      auto work = parts_.service.resources();
+      resources_ = co_await std::move(work);
+    }
+    board_->set_waiting_reason({});
+    const ResourceRequest request{options_->trial_gpu_number};
+    while (const std::optional<TrialId> trial = ledger_->next_waiting()) {
+      PlacementResult answer = parts_.scheduler.place(request, resources_);
+      if (auto* wait = std::get_if<Wait>(&answer)) {
+        board_->set_waiting_reason(std::move(wait->reason));
+        co_return;
+      }
+      Transition transition;
+      if (auto* never = std::get_if<Impossible>(&answer)) {
+        ledger_->refuse(*trial, std::move(never->reason), now(), transition);
+      } else {
+        ledger_->intend(*trial, parts_.form(*trial, request, std::move(std::get<Placement>(answer))), now(), transition);
+      }
+      apply(std::move(transition));
+    }
+  }
+
+  // ---- limits -------------------------------------------------------------------------------------------------
+
+  void note_start(RunId run, Duration ago) {
+    if (options_->max_trial_duration) starts_.push_back({context_->clock().steady_now() - ago, run});
+  }
+
+  awaitable<void> limit_loop() {
+    // Steady time throughout: a wall clock that is set changes no limit.
+    while (true) {
+      const SteadyPoint at = context_->clock().steady_now();
+      const Duration active = at - began_;
+      SteadyPoint next = at + std::chrono::seconds(10);
+      if (options_->max_trial_duration) next = std::min(next, stop_overdue(at));
+      if (options_->max_duration) {
+        const Duration left = *options_->max_duration - board_->earlier_duration() - active;
+        if (left <= Duration::zero()) {
+          ledger_->stop_placing();
+          wake();
+        } else {
+          next = std::min(next, at + left);
+        }
+      }
+      board_->set_active(active);
+      if (at - profile_written_ >= std::chrono::seconds(10)) {
+        profile_written_ = at;
+        const StoreEvent profile{board_->profile(ledger_->counts())};
+        last_ = parts_.store.append(std::span<const StoreEvent>(&profile, 1));
+      }
+      auto sleep = context_->clock().sleep_until(next);
+      co_await std::move(sleep);
+    }
+  }
+
+  // Stops what ran too long. @returns when to look again
+  SteadyPoint stop_overdue(SteadyPoint at) {
+    const Duration limit = *options_->max_trial_duration;
+    while (!starts_.empty() && starts_.front().first + limit <= at) {
+      const RunId run = starts_.front().second;
+      starts_.pop_front();
+      if (!ledger_->is_live(run)) continue;
+      Transition transition;
+      ledger_->cancel(run.trial, StopReason::time_limit, now(), transition);
+      apply(std::move(transition));
+    }
+    return starts_.empty() ? at + limit : starts_.front().first + limit;
+  }
+
+  Context* context_;
+  Parts parts_;
+  const ExperimentOptions* options_;
+  Ledger* ledger_;
+  Board* board_;
+
+  async::task_group* group_ = nullptr;
+  async::event changed_;
+  async::event written_changed_;
+  async::event synced_changed_;
+  bool dirty_ = true;
+  bool stopping_ = false;
+
+  StorePosition last_;
+  std::deque<Pending> written_;
+  std::deque<Pending> synced_;
+  std::deque<Action> inbox_;
+
+  ResourceSnapshot resources_;
+  bool resources_stale_ = true;
+  SteadyPoint began_{};
+  SteadyPoint profile_written_{};
+  std::deque<std::pair<SteadyPoint, RunId>> starts_;   // in the order of time
+};
+
+}  // namespace nni::detail

@@ -1,0 +1,202 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/post.hpp>
+
+#include <nni/assessing/none.hpp>
+#include <nni/async/runtime.hpp>
+#include <nni/concepts/advisor.hpp>
+#include <nni/concepts/assessor.hpp>
+#include <nni/concepts/data_store.hpp>
+#include <nni/concepts/metric_transport.hpp>
+#include <nni/concepts/scheduler.hpp>
+#include <nni/concepts/storage.hpp>
+#include <nni/concepts/training_service.hpp>
+#include <nni/concepts/tuner.hpp>
+#include <nni/datastore/memory.hpp>
+#include <nni/experiment/engine.hpp>
+#include <nni/experiment/history.hpp>
+#include <nni/experiment/observer.hpp>
+#include <nni/experiment/options.hpp>
+#include <nni/experiment/place.hpp>
+#include <nni/experiment/summary.hpp>
+#include <nni/scheduling/unlimited.hpp>
+#include <nni/session/ledger.hpp>
+#include <nni/session/policy_set.hpp>
+#include <nni/storage/local_directory.hpp>
+#include <nni/transport/carried.hpp>
+#include <nni/tuning/as_advisor.hpp>
+#include <nni/tuning/random.hpp>
+
+namespace nni {
+
+/// Composes policies into an experiment and runs it.
+///
+/// The first policy is the training service; the others follow in any order and are recognised by their role. What is
+/// not given has a default: scheduling::Unlimited, storage::LocalDirectory, transport::Carried (for services that bring
+/// messages themselves), datastore::Memory, tuning::Random over an empty space, assessing::None. Give either a tuner
+/// (with or without an assessor) or an advisor.
+///
+/// @code
+/// nni::SearchSpace space{nni::uniform("x", -5.0, 5.0)};
+/// nni::Experiment experiment{
+///     nni::ExperimentOptions{.direction = nni::minimize, .concurrency = 4, .max_trials = 40},
+///     nni::platforms::InProcess{[](nni::TrialHandle& trial) {
+///       const double x = trial.parameter<double>("x");
+///       trial.report_final_result((x - 2.0) * (x - 2.0));
+///     }},
+///     nni::tuning::Random{space}};
+/// const nni::Summary summary = experiment.run();
+/// @endcode
+///
+/// One thread runs the experiment and calls policies and observers; callables of trials run on others. An experiment
+/// runs once.
+///
+/// @tparam Service   models `TrainingService`
+/// @tparam Policies  at most one of each role
+template <class Service, class... Policies>
+class Experiment {
+  static_assert(TrainingService<Service>, "the first policy of an Experiment does not model nni::TrainingService");
+  static_assert((detail::has_any_role<Policies> && ...), "a policy of this Experiment declares no role (using role = nni::role::...)");
+  static_assert(detail::count_role<role::training_service, Policies...> == 0, "two training services given");
+  static_assert(detail::count_role<role::scheduler, Policies...> <= 1, "two schedulers given");
+  static_assert(detail::count_role<role::storage, Policies...> <= 1, "two storages given");
+  static_assert(detail::count_role<role::metric_transport, Policies...> <= 1, "two metric transports given");
+  static_assert(detail::count_role<role::data_store, Policies...> <= 1, "two data stores given");
+  static_assert(detail::count_role<role::tuner, Policies...> <= 1, "two tuners given");
+  static_assert(detail::count_role<role::assessor, Policies...> <= 1, "two assessors given");
+  static_assert(detail::count_role<role::advisor, Policies...> <= 1, "two advisors given");
+  static_assert(detail::count_role<role::advisor, Policies...> == 0 ||
+                    detail::count_role<role::tuner, Policies...> + detail::count_role<role::assessor, Policies...> == 0,
+                "an advisor replaces tuner and assessor; give one or the other");
+
+ public:
+  using scheduler_type = detail::policy_or<role::scheduler, scheduling::Unlimited, Policies...>;
+  using storage_type = detail::policy_or<role::storage, storage::LocalDirectory, Policies...>;
+  using transport_type = detail::policy_or<role::metric_transport, transport::Carried, Policies...>;
+  using store_type = detail::policy_or<role::data_store, datastore::Memory, Policies...>;
+  using tuner_type = detail::policy_or<role::tuner, tuning::Random, Policies...>;
+  using assessor_type = detail::policy_or<role::assessor, assessing::None, Policies...>;
+
+  static_assert(Scheduler<scheduler_type>, "the scheduler policy does not model nni::Scheduler");
+  static_assert(Storage<storage_type>, "the storage policy does not model nni::Storage");
+  static_assert(DataStore<store_type>, "the data store policy does not model nni::DataStore");
+  static_assert(Tuner<tuner_type>, "the tuner policy does not model nni::Tuner");
+  static_assert(Assessor<assessor_type>, "the assessor policy does not model nni::Assessor");
+  static_assert(MountsFrom<Service, storage_type>,
+                "the training service cannot mount this storage; compare Service::mount_type and Storage::mount_type");
+  static constexpr bool carried = std::same_as<transport_type, transport::Carried>;
+  static_assert(!carried || CarriesMessages<Service>,
+                "this training service does not bring messages itself; give a metric transport, for instance nni::transport::Http");
+
+  using advisor_type = typename std::conditional_t<
+      detail::count_role<role::advisor, Policies...> == 1,
+      detail::PolicyOr<role::advisor, void, Policies...>, std::type_identity<tuning::AsAdvisor<tuner_type, assessor_type>>>::type;
+  static_assert(Advisor<advisor_type>, "the advisor policy does not model nni::Advisor");
+
+  /// @param options   settings; see `ExperimentOptions`
+  /// @param service   runs the trials
+  /// @param policies  the others, in any order
+  /// @throws ConfigError  with everything that is wrong, before anything starts
+  Experiment(ExperimentOptions options, Service service, Policies... policies)
+      : Experiment(std::move(options), std::move(service), std::tuple<Policies...>(std::move(policies)...)) {}
+
+  Experiment(const Experiment&) = delete;
+  Experiment& operator=(const Experiment&) = delete;
+
+  /// Adds hooks; call it before `run`.
+  Experiment& observe(Observer observer) {
+    observers_.push_back(std::move(observer));
+    return *this;
+  }
+
+  /// Runs the experiment to its end on the calling thread. Ctrl-C stops it cleanly, a second one at once.
+  ///
+  /// @returns what it came to; also for one that was stopped
+  /// @throws Error  when it cannot go on; the state ERROR and the reason are recorded first
+  Summary run() {
+    RuntimeOptions settings;
+    settings.threads = options_.threads;
+    settings.log = Log(options_.log, options_.log_level);
+    settings.shutdown_limit = options_.shutdown_limit;
+    Runtime runtime(std::move(settings));
+    if (options_.handle_signals) runtime.on_stop_signal([this] { stop_now(); });
+    return runtime.run(async_run(runtime.context()));
+  }
+
+  /// The same on an executor of the caller.
+  /// @param context  single-threaded executor; outlives the returned work
+  awaitable<Summary> async_run(Context& context);
+
+  /// Stops the experiment: no trial starts, live ones are stopped; `run` returns. Any thread, any time.
+  void request_stop() {
+    stop_requested_ = true;
+    if (const auto executor = std::atomic_load(&executor_)) boost::asio::post(*executor, [this] { stop_now(); });
+  }
+
+  [[nodiscard]] const ExperimentId& id() const noexcept { return id_; }
+
+  /// What is composed, for logs and messages.
+  [[nodiscard]] std::string describe() const { return std::string(Service::platform) + " experiment " + id_.value; }
+
+ private:
+  struct Parts;
+  using Engine = detail::Engine<Parts>;
+
+  Experiment(ExperimentOptions options, Service service, std::tuple<Policies...> policies);
+
+  static advisor_type make_advisor(std::tuple<Policies...>& policies);
+  static SearchSpace space_of(const advisor_type& advisor);
+  awaitable<void> open_all(Context& context, detail::Board& board);
+  awaitable<Summary> close_all(Context& context, detail::Board& board, std::exception_ptr failure);
+  awaitable<std::vector<JobReport>> adopt_open_runs();
+  awaitable<void> replay(detail::Board& board);
+  awaitable<void> replay_trial(detail::Board& board, TrialJobDetail trial, bool with_history);
+  awaitable<void> close_policies(Context& context);
+  awaitable<void> close_one(Context& context, awaitable<void> work, const char* what);
+  awaitable<void> collect(std::vector<TrialJobDetail>& into, TrialJobDetail trial);
+  LedgerOptions ledger_options() const;
+  ProfileChanged first_profile(Context& context) const;
+  void stop_now();
+
+  ExperimentOptions options_;
+  ExperimentId id_;
+  SearchSpace space_;
+  Service service_;
+  scheduler_type scheduler_;
+  storage_type storage_;
+  transport_type transport_;
+  store_type store_;
+  advisor_type advisor_;
+  std::vector<Observer> observers_;
+
+  std::filesystem::path directory_;    // of the experiment; empty when nothing is written
+  std::string working_directory_;      // where commands start
+  ExperimentSnapshot snapshot_;
+  std::optional<Ledger> ledger_;
+  Engine* engine_ = nullptr;   // while the loops run
+  std::atomic<bool> stop_requested_ = false;
+  std::shared_ptr<boost::asio::any_io_executor> executor_;
+  std::exception_ptr clean_up_failure_;
+};
+
+template <class Service, class... Policies>
+Experiment(ExperimentOptions, Service, Policies...) -> Experiment<Service, Policies...>;
+
+}  // namespace nni
+
+#include <nni/experiment/experiment_run.hpp>

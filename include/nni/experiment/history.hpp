@@ -1,0 +1,68 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <nni/async/awaitable.hpp>
+#include <nni/core/metric.hpp>
+#include <nni/core/store_event.hpp>
+#include <nni/core/trial.hpp>
+#include <nni/experiment/summary.hpp>
+
+namespace nni::detail {
+
+/// Numbers of the intermediate results among a trial's metrics, of its last attempt.
+[[nodiscard]] inline std::vector<double> intermediate_numbers(const std::vector<Metric>& metrics) {
+  std::vector<double> numbers;
+  std::uint32_t attempt = 0;
+  for (const Metric& metric : metrics) {
+    if (metric.kind != MetricKind::intermediate || metric.run.attempt < attempt) continue;
+    if (metric.run.attempt > attempt) numbers.clear();
+    attempt = metric.run.attempt;
+    const std::optional<double> number = metric.scalar();
+    if (number && std::isfinite(*number)) numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+/// What a tuner is told of a trial that ended before a resume.
+[[nodiscard]] inline TrialOutcome outcome_of(const TrialJobDetail& trial, const std::vector<double>& history) {
+  TrialOutcome outcome;
+  outcome.trial = trial.trial;
+  outcome.parameter = trial.parameter;
+  outcome.parameters = trial.parameters;
+  outcome.status = trial.status;
+  outcome.value = final_number(trial);
+  if (trial.final_value && !outcome.value && outcome.status == TrialJobStatus::succeeded)
+    outcome.status = TrialJobStatus::failed;
+  if (!trial.final_value && outcome.status == TrialJobStatus::early_stopped && !history.empty())
+    outcome.value = history.back();
+  return outcome;
+}
+
+/// Calls a function with every trial of a store, page by page, in the order of their ids.
+template <class Store, class Visit>
+awaitable<void> for_each_trial(Store& store, std::size_t limit, Visit& visit) {
+  TrialQuery query;
+  std::size_t seen = 0;
+  bool more = limit != 0;
+  while (more) {
+    query.limit = std::min<std::size_t>(1000, limit - seen);
+    auto reading = store.page(query);
+    TrialPage page = co_await std::move(reading);
+    for (TrialJobDetail& trial : page.trials) {
+      query.after = trial.trial;
+      ++seen;
+      auto visiting = visit(std::move(trial));
+      co_await std::move(visiting);
+    }
+    more = page.more && !page.trials.empty() && seen < limit;
+  }
+}
+
+}  // namespace nni::detail

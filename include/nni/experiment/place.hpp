@@ -1,0 +1,50 @@
+#pragma once
+
+#include <concepts>
+#include <filesystem>
+#include <string>
+
+#include <nni/core/error.hpp>
+#include <nni/core/ids.hpp>
+
+namespace nni {
+
+/// A policy that keeps files of its own in the experiment's directory. It is told before it is opened or started.
+template <class P>
+concept PlacedPolicy = requires(P& policy, const std::filesystem::path& directory, const ExperimentId& id) {
+  { policy.set_experiment_directory(directory, id) } -> std::same_as<void>;
+};
+
+namespace detail {
+
+/// Tells a policy where the experiment's files are, if it wants to know.
+template <class P>
+void place_policy(P& policy, const std::filesystem::path& directory, const ExperimentId& id) {
+  if constexpr (PlacedPolicy<P>) policy.set_experiment_directory(directory, id);
+}
+
+/// The parent directory of experiments that a data store was given, empty when it has none.
+template <class Store>
+std::filesystem::path root_of(const Store& store) {
+  if constexpr (requires {
+                  { store.directory() } -> std::convertible_to<std::filesystem::path>;
+                })
+    return store.directory();
+  else
+    return {};
+}
+
+/// Makes the experiment's directory.
+/// @throws Error  one sentence that says which directory and what to do
+inline void make_directory(const std::filesystem::path& directory) {
+  std::error_code failure;
+  std::filesystem::create_directories(directory, failure);
+  if (failure)
+    throw Error(boost::system::error_code(failure.value(), boost::system::system_category()),
+                "the experiment's directory \"" + directory.string() +
+                    "\" cannot be made; choose another with ExperimentOptions::directory or make its parent writable");
+}
+
+}  // namespace detail
+
+}  // namespace nni

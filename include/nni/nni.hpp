@@ -1,0 +1,12 @@
+#pragma once
+
+/// @file
+/// The library: vocabulary, concepts, composition, and the policies that need no further library.
+///
+/// Parts that need one have headers of their own: nni/datastore/sqlite.hpp (component `nni::sqlite`),
+/// nni/platforms/local.hpp (`nni::process`), nni/transport/http.hpp (`nni::http`). Programs that are trials include
+/// nni/trial.hpp only.
+
+#include <nni/experiment/experiment.hpp>
+#include <nni/platforms/in_process.hpp>
+#include <nni/version.hpp>

@@ -1,0 +1,341 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <nni/async/event.hpp>
+#include <nni/async/timeout.hpp>
+#include <nni/core/error.hpp>
+#include <nni/platforms/in_process.hpp>
+
+namespace nni::platforms {
+
+/// The threads and what they share with the executor, behind one mutex. Held by a shared pointer, so that a thread
+/// that had to be left behind finds it alive.
+class InProcess::Pool {
+ public:
+  using Item = std::variant<JobStarted, Metric, JobEnded>;
+
+  Pool(std::function<void(TrialHandle&)> trial, async::wakeup& ready, ClockRef clock)
+      : trial_(std::move(trial)), ready_(&ready), clock_(std::move(clock)) {}
+
+  static std::vector<std::thread> launch(const std::shared_ptr<Pool>& pool, std::size_t threads) {
+    std::vector<std::thread> started;
+    started.reserve(threads);
+    pool->working_ = threads;
+    for (std::size_t index = 0; index < threads; ++index) started.emplace_back([pool] { pool->work(); });
+    return started;
+  }
+
+  void submit(TrialJobForm form) {
+    const std::lock_guard lock(mutex_);
+    const RunId run = form.run;
+    if (!calls_.try_emplace(run).second) return;
+    queue_.push_back(std::move(form));
+    work_.notify_one();
+  }
+
+  void cancel(RunId run, StopReason why) {
+    const std::lock_guard lock(mutex_);
+    const auto call = calls_.find(run);
+    if (call == calls_.end())
+      throw Error(Errc::no_such_job, "in_process: run " + to_string(run) + " is not known; it has ended or was never submitted");
+    call->second.why = why;
+    if (call->second.stop) {
+      call->second.stop->request_stop();
+      return;
+    }
+    std::erase_if(queue_, [run](const TrialJobForm& form) { return form.run == run; });
+    calls_.erase(call);
+    JobEnd end{EndKind::killed, 0, "stopped before it started"};
+    end.why = why;
+    outbox_.emplace_back(std::in_place_type<JobEnded>, run, std::move(end), clock_.now());
+    ready_->notify();
+  }
+
+  /// Takes everything that the threads have written so far.
+  void take(std::vector<Item>& into) {
+    const std::lock_guard lock(mutex_);
+    std::swap(into, outbox_);
+    if (full_) {
+      full_ = false;
+      space_.notify_all();
+    }
+  }
+
+  /// Asks every call to return and lets idle threads end.
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    queue_.clear();
+    for (auto& [run, call] : calls_)
+      if (call.stop) call.stop->request_stop();
+    work_.notify_all();
+    space_.notify_all();
+  }
+
+  /// Threads that have not ended.
+  std::size_t working() {
+    const std::lock_guard lock(mutex_);
+    return working_;
+  }
+
+  /// Nobody listens any more.
+  void abandon() {
+    const std::lock_guard lock(mutex_);
+    ready_ = nullptr;
+  }
+
+ private:
+  struct Call {
+    std::optional<std::stop_source> stop;   // set while it runs
+    StopReason why = StopReason::user;
+  };
+
+  // Items that wait for the executor at most; beyond, reporting threads wait.
+  static constexpr std::size_t outbox_limit = 65'536;
+
+  void put(Item item, std::unique_lock<std::mutex>& lock) {
+    while (outbox_.size() >= outbox_limit && !closing_) {
+      full_ = true;
+      space_.wait(lock);
+    }
+    outbox_.push_back(std::move(item));
+    if (ready_) ready_->notify();
+  }
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      work_.wait(lock, [this] { return closing_ || !queue_.empty(); });
+      if (closing_) break;
+      const TrialJobForm form = std::move(queue_.front());
+      queue_.pop_front();
+      const std::stop_source stop;
+      calls_[form.run].stop = stop;
+      put(JobStarted{form.run, JobId{"call"}, clock_.now()}, lock);
+      lock.unlock();
+      JobEnd end = call(form, stop.get_token());
+      lock.lock();
+      if (const auto entry = calls_.find(form.run); entry != calls_.end()) {
+        end.why = entry->second.why;
+        calls_.erase(entry);
+      }
+      put(JobEnded{form.run, std::move(end), clock_.now()}, lock);
+    }
+    --working_;
+    if (ready_) ready_->notify();
+  }
+
+  JobEnd call(const TrialJobForm& form, std::stop_token stop) {
+    const TrialHandle::Report report = [this, run = form.run](MetricKind kind, std::uint32_t sequence, std::string value) {
+      Metric metric{run, kind, sequence, std::move(value), clock_.now()};
+      std::unique_lock lock(mutex_);
+      put(std::move(metric), lock);
+    };
+    try {
+      TrialHandle handle(form.run, form.parameters, stop, report);
+      trial_(handle);
+      return JobEnd{EndKind::exited, 0};
+    } catch (...) {
+      if (stop.stop_requested()) return JobEnd{EndKind::killed, 0, describe(std::current_exception())};
+      return JobEnd{EndKind::threw, 0, describe(std::current_exception())};
+    }
+  }
+
+  const std::function<void(TrialHandle&)> trial_;
+  std::mutex mutex_;
+  std::condition_variable work_;
+  std::condition_variable space_;
+  std::deque<TrialJobForm> queue_;
+  std::unordered_map<RunId, Call> calls_;
+  std::vector<Item> outbox_;
+  async::wakeup* ready_;
+  ClockRef clock_;
+  std::size_t working_ = 0;
+  bool full_ = false;
+  bool closing_ = false;
+};
+
+/// The executor's side: sorts what the threads wrote into events and messages.
+class InProcess::Inbox {
+ public:
+  explicit Inbox(Context& surroundings) : context(&surroundings), ready(surroundings.executor()) {}
+
+  /// True when something arrived.
+  bool fetch(Pool& pool) {
+    pool.take(batch_);
+    if (batch_.empty()) return false;
+    for (Pool::Item& item : batch_) {
+      if (auto* metric = std::get_if<Metric>(&item)) {
+        messages.emplace_back(std::move(*metric), Receipt{});
+      } else if (auto* begin = std::get_if<JobStarted>(&item)) {
+        events.emplace_back(std::in_place_type<JobStarted>, std::move(*begin));
+      } else {
+        events.emplace_back(std::in_place_type<JobEnded>, std::move(std::get<JobEnded>(item)));
+      }
+    }
+    batch_.clear();
+    return true;
+  }
+
+  Context* context;
+  async::wakeup ready;
+  async::event changed;
+  std::deque<JobEvent> events;
+  std::deque<TrialMessage> messages;
+  std::vector<std::thread> threads;
+  bool waiting = false;   // somebody waits on `ready` for all
+
+ private:
+  std::vector<Pool::Item> batch_;
+};
+
+NNI_INLINE InProcess::InProcess(std::function<void(TrialHandle&)> trial, InProcessOptions options)
+    : trial_(std::move(trial)), options_(options) {
+  ProblemList problems;
+  if (!trial_) problems.add("trial", "is empty; give a function that takes nni::TrialHandle&");
+  if (options_.threads > 4096) problems.add("threads", std::to_string(options_.threads) + " is more than 4096");
+  problems.throw_if_any();
+}
+
+NNI_INLINE InProcess::InProcess(InProcess&&) noexcept = default;
+NNI_INLINE InProcess& InProcess::operator=(InProcess&&) noexcept = default;
+
+NNI_INLINE InProcess::~InProcess() {
+  if (!pool_) return;
+  // Reached when the experiment ended without `clean_up`. The calls are asked to return and waited for.
+  pool_->close();
+  pool_->abandon();
+  for (std::thread& thread : inbox_->threads)
+    if (thread.joinable()) thread.join();
+}
+
+NNI_INLINE Capabilities InProcess::capabilities() const noexcept { return Capabilities{.needs_command = false}; }
+
+NNI_INLINE awaitable<void> InProcess::start(Context& context) {
+  inbox_ = std::make_unique<Inbox>(context);
+  pool_ = std::make_shared<Pool>(trial_, inbox_->ready, context.clock());
+  std::size_t threads = options_.threads;
+  if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+  inbox_->threads = Pool::launch(pool_, threads);
+  co_return;
+}
+
+NNI_INLINE awaitable<ResourceSnapshot> InProcess::resources() {
+  ResourceSnapshot snapshot;
+  snapshot.nodes.emplace_back("localhost");
+  co_return snapshot;
+}
+
+NNI_INLINE awaitable<JobId> InProcess::submit_trial_job(TrialJobForm form) {
+  pool_->submit(std::move(form));
+  co_return JobId{"call"};
+}
+
+NNI_INLINE awaitable<void> InProcess::cancel_trial_job(RunId run, StopReason why) {
+  pool_->cancel(run, why);
+  co_return;
+}
+
+// Returns when something may have arrived. One of the two readers waits for the threads, the other for the first.
+NNI_INLINE awaitable<void> InProcess::arrive() {
+  if (inbox_->fetch(*pool_)) {
+    inbox_->changed.notify();
+    co_return;
+  }
+  if (inbox_->waiting) {
+    auto change = inbox_->changed.wait();
+    co_await std::move(change);
+    co_return;
+  }
+  inbox_->waiting = true;
+  std::exception_ptr failure;
+  try {
+    auto wake = inbox_->ready.wait();
+    co_await std::move(wake);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  inbox_->waiting = false;
+  inbox_->fetch(*pool_);
+  // Also after a failure: the other reader takes over the wait for the threads.
+  inbox_->changed.notify();
+  if (failure) std::rethrow_exception(failure);
+}
+
+NNI_INLINE awaitable<JobEvent> InProcess::next_event() {
+  while (inbox_->events.empty()) {
+    auto arrival = arrive();
+    co_await std::move(arrival);
+  }
+  JobEvent event = std::move(inbox_->events.front());
+  inbox_->events.pop_front();
+  co_return event;
+}
+
+NNI_INLINE awaitable<TrialMessage> InProcess::next_message() {
+  while (inbox_->messages.empty()) {
+    auto arrival = arrive();
+    co_await std::move(arrival);
+  }
+  TrialMessage message = std::move(inbox_->messages.front());
+  inbox_->messages.pop_front();
+  if (inbox_->messages.empty()) inbox_->changed.notify();
+  co_return message;
+}
+
+NNI_INLINE awaitable<void> InProcess::acknowledge(Receipt) { co_return; }
+
+NNI_INLINE awaitable<void> InProcess::send(RunId run, Parameters) {
+  throw Error(Errc::unsupported, "in_process: run " + to_string(run) + " cannot be sent further parameters");
+  co_return;
+}
+
+NNI_INLINE awaitable<void> InProcess::settle(RunId) {
+  // What a run wrote was sorted before its end was; so an empty queue of messages means that all were delivered.
+  while (!inbox_->messages.empty()) {
+    auto change = inbox_->changed.wait();
+    co_await std::move(change);
+  }
+}
+
+NNI_INLINE awaitable<void> InProcess::clean_up() {
+  if (!pool_) co_return;
+  pool_->close();
+  const SteadyPoint deadline = std::chrono::steady_clock::now() + inbox_->context->shutdown_limit();
+  while (pool_->working() != 0 && std::chrono::steady_clock::now() < deadline) {
+    auto wake = inbox_->ready.wait();
+    auto limited = async::with_timeout(std::move(wake), std::chrono::duration_cast<Duration>(deadline - std::chrono::steady_clock::now()));
+    try {
+      co_await std::move(limited);
+    } catch (const Error& error) {
+      if (error.code() != make_error_code(Errc::timed_out)) throw;
+    }
+  }
+  const std::size_t stuck = pool_->working();
+  pool_->abandon();
+  for (std::thread& thread : inbox_->threads) {
+    if (stuck == 0) thread.join();
+    else thread.detach();
+  }
+  inbox_->threads.clear();
+  inbox_->events.clear();
+  inbox_->messages.clear();
+  if (stuck != 0)
+    throw Error(Errc::timed_out, "in_process: " + std::to_string(stuck) + " calls ignored their stop token for " +
+                                     to_string(inbox_->context->shutdown_limit()) + " and were left behind");
+}
+
+}  // namespace nni::platforms

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include <nni/async/awaitable.hpp>
+#include <nni/async/context.hpp>
+#include <nni/core/capabilities.hpp>
+#include <nni/core/event.hpp>
+#include <nni/core/mount.hpp>
+#include <nni/core/resources.hpp>
+#include <nni/core/roles.hpp>
+#include <nni/core/trial.hpp>
+#include <nni/platforms/trial_handle.hpp>
+
+namespace nni::platforms {
+
+/// Settings of `InProcess`.
+struct InProcessOptions {
+  std::size_t threads = 0;   ///< calls at the same time; 0: as many as the machine has processors
+};
+
+/// Runs trials as calls of a function on threads of this process: for objectives written in C++, and for tests.
+///
+/// How a call ends:
+///  - it returns: SUCCEEDED, with the final value if it reported one;
+///  - it throws: FAILED, with the exception's text;
+///  - it returns or throws after it was asked to stop: stopped for that reason, unless it reported a final value and
+///    returned;
+///  - it ignores its stop token: it goes on, and `clean_up` waits for it up to the context's shutdown limit. Then its
+///    thread is left behind, because a thread cannot be killed, and the error says so.
+///
+/// The function is called by several threads at once, so what it shares it must guard. Calls end with the process:
+/// a resumed experiment runs them again.
+class InProcess {
+ public:
+  using role = nni::role::training_service;
+  using mount_type = NoMount;
+  static constexpr std::string_view platform = "in_process";
+
+  /// @param trial    one trial; called with different handles, by several threads at once
+  /// @param options  number of threads
+  explicit InProcess(std::function<void(TrialHandle&)> trial, InProcessOptions options = {});
+  InProcess(InProcess&&) noexcept;
+  InProcess& operator=(InProcess&&) noexcept;
+  ~InProcess();
+
+  [[nodiscard]] Capabilities capabilities() const noexcept;
+  awaitable<void> start(Context& context);
+  awaitable<ResourceSnapshot> resources();
+  awaitable<JobId> submit_trial_job(TrialJobForm form);
+  awaitable<void> cancel_trial_job(RunId run, StopReason why);
+  awaitable<JobEvent> next_event();
+  awaitable<void> clean_up();
+
+  awaitable<TrialMessage> next_message();
+  awaitable<void> acknowledge(Receipt receipt);
+  awaitable<void> send(RunId run, Parameters parameters);
+  awaitable<void> settle(RunId run);
+
+ private:
+  class Pool;
+  class Inbox;
+
+  awaitable<void> arrive();
+
+  std::function<void(TrialHandle&)> trial_;
+  InProcessOptions options_;
+  std::shared_ptr<Pool> pool_;
+  std::unique_ptr<Inbox> inbox_;
+};
+
+}  // namespace nni::platforms
+
+#if NNI_HEADER_ONLY
+#include <nni/platforms/impl/in_process.ipp>
+#endif

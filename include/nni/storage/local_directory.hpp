@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <nni/async/awaitable.hpp>
+#include <nni/async/context.hpp>
+#include <nni/concepts/storage.hpp>
+#include <nni/core/ids.hpp>
+#include <nni/core/mount.hpp>
+#include <nni/core/roles.hpp>
+
+namespace nni::storage {
+
+/// Settings of `LocalDirectory`.
+struct LocalDirectoryOptions {
+  std::filesystem::path root{};   ///< empty: `storage` in the experiment's directory
+};
+
+/// Keeps files in a directory of this machine, which trials reach under the same path.
+class LocalDirectory {
+ public:
+  using role = nni::role::storage;
+  using mount_type = HostPath;
+
+  explicit LocalDirectory(LocalDirectoryOptions options = {}) : root_(std::move(options.root)) {}
+
+  /// Takes the default root from the experiment.
+  void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId&) {
+    if (root_.empty()) root_ = directory / "storage";
+  }
+
+  [[nodiscard]] const std::filesystem::path& root() const noexcept { return root_; }
+
+  awaitable<void> open(Context& context);
+  awaitable<void> upload(std::filesystem::path local, RemotePath remote);
+  awaitable<void> download(RemotePath remote, std::filesystem::path local);
+  awaitable<std::string> read(RemotePath remote, std::uint64_t offset, std::size_t length);
+  awaitable<std::vector<FileInfo>> list(RemotePath remote);
+  awaitable<void> remove(RemotePath remote);
+  [[nodiscard]] HostPath mount(TrialId) const { return HostPath{root_}; }
+  awaitable<void> close();
+
+ private:
+  [[nodiscard]] std::filesystem::path resolve(const RemotePath& remote) const;
+
+  std::filesystem::path root_;
+  Context* context_ = nullptr;
+};
+
+static_assert(Storage<LocalDirectory>);
+
+}  // namespace nni::storage
+
+#if NNI_HEADER_ONLY
+#include <nni/storage/impl/local_directory.ipp>
+#endif
