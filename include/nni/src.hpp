@@ -18,10 +18,15 @@
 #include <nni/async/impl/cancellation.ipp>
 #include <nni/async/impl/clock.ipp>
 #include <nni/async/impl/event.ipp>
+#include <nni/async/impl/mailbox.ipp>
+#include <nni/async/impl/mutex.ipp>
 #include <nni/async/impl/offload.ipp>
+#include <nni/async/impl/periodic.ipp>
+#include <nni/async/impl/race.ipp>
 #include <nni/async/impl/run.ipp>
 #include <nni/async/impl/runtime.ipp>
 #include <nni/async/impl/task_group.ipp>
+#include <nni/async/impl/timeout.ipp>
 #include <nni/async/impl/waiting.ipp>
 #include <nni/core/impl/axis.ipp>
 #include <nni/core/impl/error.ipp>
@@ -37,4 +42,5 @@
 #include <nni/net/impl/http.ipp>
 #include <nni/net/impl/url.ipp>
 #include <nni/session/impl/ledger.ipp>
+#include <nni/testing/impl/manual_clock.ipp>
 #include <nni/tuning/impl/random.ipp>

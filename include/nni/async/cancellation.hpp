@@ -6,7 +6,7 @@
 #include <boost/system/error_code.hpp>
 
 #include <nni/async/awaitable.hpp>
-#include <nni/async/detail/outcome.hpp>
+#include <nni/async/outcome.hpp>
 
 namespace nni::async {
 

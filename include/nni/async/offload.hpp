@@ -10,7 +10,7 @@
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
-#include <nni/async/detail/outcome.hpp>
+#include <nni/async/outcome.hpp>
 #include <nni/async/waiting.hpp>
 
 namespace nni::async {

@@ -6,7 +6,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include <nni/async/awaitable.hpp>
-#include <nni/async/detail/outcome.hpp>
+#include <nni/async/outcome.hpp>
 
 namespace nni::async {
 

@@ -63,7 +63,8 @@ awaitable<void> capture(std::shared_ptr<Outcome<T>> outcome, awaitable<T> work) 
       co_await std::move(work);
       outcome->set_value();
     } else {
-      outcome->set_value(co_await std::move(work));
+      T value = co_await std::move(work);
+      outcome->set_value(std::move(value));
     }
   } catch (...) {
     outcome->set_failure(std::current_exception());

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <nni/async/mailbox.hpp>
+#include <nni/async/race.hpp>
+#include <nni/core/error.hpp>
+
+namespace nni::async::detail {
+
+NNI_INLINE void throw_mailbox_closed() { throw Error{Errc::closed, "mailbox: it is closed and takes no more"}; }
+
+NNI_INLINE void throw_no_capacity() { throw Error{Errc::config_invalid, "mailbox: the capacity must be at least 1"}; }
+
+}  // namespace nni::async::detail

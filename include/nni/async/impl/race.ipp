@@ -1,0 +1,53 @@
+#pragma once
+
+#include <utility>
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <nni/async/cancellation.hpp>
+#include <nni/async/race.hpp>
+
+namespace nni::async::detail {
+
+NNI_INLINE void Race::start(std::size_t index, awaitable<void> child) {
+  if (winner_ != nobody || cancelled_) return;
+  ++running_;
+  boost::asio::co_spawn(
+      executor_, std::move(child),
+      boost::asio::bind_cancellation_slot(signals_[index].slot(), [this](const std::exception_ptr&) {
+        --running_;
+        if (running_ == 0) idle_.resume_all();
+      }));
+}
+
+NNI_INLINE void Race::ended(std::size_t index, bool gave_up) {
+  if (winner_ != nobody || (cancelled_ && gave_up)) return;
+  winner_ = index;
+  signals_[1 - index].emit(boost::asio::cancellation_type::terminal);
+}
+
+NNI_INLINE void Race::cancel_all() {
+  cancelled_ = true;
+  for (auto& signal : signals_) signal.emit(boost::asio::cancellation_type::terminal);
+}
+
+NNI_INLINE awaitable<void> Race::join() {
+  Interrupt forward;
+  forward.call = [](void* race) { static_cast<Race*>(race)->cancel_all(); };
+  forward.object = this;
+  // A child may have cancelled this very coroutine before it could listen.
+  const auto state = co_await boost::asio::this_coro::cancellation_state;
+  if (state.cancelled() != boost::asio::cancellation_type::none) cancel_all();
+  while (running_ > 0) co_await idle_.wait(forward);
+}
+
+NNI_INLINE void throw_cancelled() {
+  throw boost::system::system_error(boost::asio::error::operation_aborted, "cancelled");
+}
+
+NNI_INLINE bool says_cancelled(const std::exception_ptr& failure) noexcept { return is_cancellation(failure); }
+
+}  // namespace nni::async::detail
