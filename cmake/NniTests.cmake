@@ -92,7 +92,6 @@ function(nni_add_build_failure_tests)
     list(GET expected 0 expected)
     string(REPLACE "// expect: " "" expected "${expected}")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
-    set(definitions "$<TARGET_PROPERTY:nni_default,INTERFACE_COMPILE_DEFINITIONS>")
     add_test(NAME "build_failure: ${name}" COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only
       "-I${PROJECT_SOURCE_DIR}/include" "-I${CMAKE_CURRENT_SOURCE_DIR}" "${source}")
     set_tests_properties("build_failure: ${name}" PROPERTIES LABELS unit TIMEOUT 120
