@@ -53,7 +53,7 @@ target=all
 plain=()
 if [ "$preset" = tsan ] && setarch "$(uname -m)" -R true 2>/dev/null; then plain=(setarch "$(uname -m)" -R); fi
 phase "configuring $preset" cmake --preset "$preset" "-DNNI_WARNINGS_AS_ERRORS=${NNI_WARNINGS_AS_ERRORS:-OFF}" || give_up
-phase "building $preset, $target" "${plain[@]}" cmake --build "$build" --target "$target" -j "$(jobs)" || give_up
+phase "building $preset, $target" "${plain[@]}" cmake --build "$build" --target "$target" -j "$(jobs)" -- -k 0 || give_up
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_init_order=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
