@@ -36,7 +36,9 @@ phase() {
     echo "$((SECONDS - begin)) s"
   else
     echo "failed after $((SECONDS - begin)) s"
-    tail -n 60 "$log" | sed 's/^/   | /'
+    # The errors, if the output says which lines they are; otherwise its end.
+    { grep -E '(^|[ :])([Ee]rror|FAILED|E):|undefined (reference|symbol)|CMake Error' -A 3 "$log" || tail -n 60 "$log"; } |
+      grep -v '^env CCACHE' | head -n 80 | cut -c1-400 | sed 's/^/   | /'
     echo "   the whole output is in $log"
   fi
   return "$status"

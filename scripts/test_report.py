@@ -40,7 +40,9 @@ def main(file, ctest_exit_code):
             reason = re.search(r"^SKIPPED: (.*)$", output, re.M)
             skipped.append((case.get("name"), reason.group(1) if reason else "no reason given"))
         elif result == "failed":
-            failed.append((case.get("name"), output.strip().split("\n")))
+            failure = case.find("failure")
+            message = failure.get("message", "") if failure is not None else ""
+            failed.append((case.get("name"), f"{output}\n{message}".strip().split("\n")))
     width = max(map(len, by_program), default=0)
     for program, counts in by_program.items():
         others = "".join(f", {counts[r]} {r}" for r in ("failed", "skipped") if counts[r])
