@@ -1,0 +1,396 @@
+#include "support/catch.hpp"
+
+#include <initializer_list>
+#include <limits>
+#include <string>
+
+#include <nni/session/ledger.hpp>
+
+using namespace nni;
+
+namespace {
+
+constexpr TimePoint at(long long ms) { return from_epoch_ms(ms); }
+
+/// A ledger and everything that came out of it so far.
+struct Table {
+  explicit Table(LedgerOptions options = {}) : ledger(options) {}
+
+  TrialId order(double x = 0.5) {
+    ledger.requested(ledger.wanted());
+    return ledger.order(NewTrial{ParameterId{next++}, ParametersWriter{}.add("x", x).finish()}, at(1), out);
+  }
+  RunId submit(TrialId trial) {
+    ledger.intend(trial, TrialJobForm{}, at(2), out);
+    return submitted().back().form.run;
+  }
+  RunId running() {
+    const RunId run = submit(order());
+    ledger.event(JobStarted{run, JobId{"job"}, at(3)}, at(3), out);
+    return run;
+  }
+  void report(RunId run, MetricKind kind, std::uint32_t sequence, std::string value, std::uint64_t receipt = 0) {
+    ledger.message(TrialMessage{Metric{run, kind, sequence, std::move(value), at(4)}, Receipt{receipt}}, out);
+  }
+  void end(RunId run, JobEnd how) { ledger.event(JobEnded{run, std::move(how), at(5)}, at(5), out); }
+
+  template <class A>
+  std::vector<A> effects() const {
+    std::vector<A> found;
+    for (const Effect& effect : out.effects)
+      if (const A* action = std::get_if<A>(&effect.action)) found.push_back(*action);
+    return found;
+  }
+  template <class A>
+  Strength strength() const {
+    for (const Effect& effect : out.effects)
+      if (std::holds_alternative<A>(effect.action)) return effect.waits_for;
+    throw std::logic_error("there is no such effect");
+  }
+  template <class R>
+  std::vector<R> records() const {
+    std::vector<R> found;
+    for (const StoreEvent& event : out.records)
+      if (const R* record = std::get_if<R>(&event)) found.push_back(*record);
+    return found;
+  }
+  std::vector<Submit> submitted() const { return effects<Submit>(); }
+
+  Ledger ledger;
+  Transition out;
+  std::uint64_t next = 0;
+};
+
+JobEnd killed(StopReason why) {
+  JobEnd end{EndKind::killed, 2};
+  end.why = why;
+  return end;
+}
+
+}  // namespace
+
+TEST_CASE("ledger: asks for suggestions up to the concurrency, within the budget", "[ledger]") {
+  Ledger ledger({.concurrency = 4, .max_trials = 6});
+  Transition out;
+
+  CHECK(ledger.wanted() == 4);
+  ledger.requested(4);
+  CHECK(ledger.wanted() == 0);
+  for (std::uint64_t k = 0; k < 4; ++k) ledger.order(NewTrial{ParameterId{k}, Parameters{}}, at(1), out);
+  CHECK(ledger.wanted() == 0);
+
+  SECTION("an ended trial makes room for one more") {
+    ledger.intend(TrialId{1}, TrialJobForm{}, at(2), out);
+    ledger.event(JobEnded{RunId{TrialId{1}, 0}, JobEnd{}, at(3)}, at(3), out);
+    CHECK(ledger.wanted() == 1);
+  }
+  SECTION("a larger concurrency stops at the budget") {
+    ledger.set_concurrency(100);
+    CHECK(ledger.wanted() == 2);
+  }
+  SECTION("nothing more while placing is stopped") {
+    ledger.set_concurrency(100);
+    ledger.stop_placing();
+    CHECK(ledger.wanted() == 0);
+  }
+}
+
+TEST_CASE("ledger: an intent is recorded before the submission, which waits until it is written", "[ledger]") {
+  Table table;
+  const TrialId trial = table.order(0.25);
+
+  table.submit(trial);
+
+  REQUIRE(table.out.records.size() == 2);
+  CHECK(std::get<TrialOrdered>(table.out.records[0]).parameters.text() == R"({"x":0.25})");
+  CHECK(std::get<RunIntended>(table.out.records[1]).run == RunId{trial, 0});
+  CHECK(table.strength<Submit>() == Strength::written);
+  CHECK(table.submitted().front().form.parameters.text() == R"({"x":0.25})");
+}
+
+TEST_CASE("ledger: a submission that leaves this machine waits for its intent to be synced", "[ledger]") {
+  Table table({.submit_strength = Strength::synced});
+
+  table.submit(table.order());
+
+  CHECK(table.strength<Submit>() == Strength::synced);
+}
+
+TEST_CASE("ledger: never more live runs than the concurrency", "[ledger]") {
+  Table table({.concurrency = 2});
+  table.ledger.requested(2);
+  for (int k = 0; k < 3; ++k) table.order();
+
+  table.submit(*table.ledger.next_waiting());
+  table.submit(*table.ledger.next_waiting());
+
+  CHECK_FALSE(table.ledger.next_waiting().has_value());
+  CHECK(table.ledger.counts().live == 2);
+  CHECK(table.ledger.counts().waiting == 1);
+}
+
+TEST_CASE("ledger: how a trial ends decides its status and what the tuner hears", "[ledger]") {
+  struct Row {
+    const char* name;
+    std::optional<std::string> final_value;
+    JobEnd end;
+    TrialJobStatus status;
+    TrialJobStatus told;
+    std::optional<double> value;
+  };
+  const Row rows[] = {
+      {"exit 0 with a final value", "0.5", JobEnd{EndKind::exited, 0}, TrialJobStatus::succeeded, TrialJobStatus::succeeded, 0.5},
+      {"exit 0 without one", {}, JobEnd{EndKind::exited, 0}, TrialJobStatus::succeeded, TrialJobStatus::succeeded, {}},
+      {"a final value, then exit 3", "0.5", JobEnd{EndKind::exited, 3}, TrialJobStatus::failed, TrialJobStatus::failed, 0.5},
+      {"a signal", {}, JobEnd{EndKind::signalled, 11}, TrialJobStatus::failed, TrialJobStatus::failed, {}},
+      {"not a number", "NaN", JobEnd{EndKind::exited, 0}, TrialJobStatus::succeeded, TrialJobStatus::failed, {}},
+      {"infinite", "Infinity", JobEnd{EndKind::exited, 0}, TrialJobStatus::succeeded, TrialJobStatus::failed, {}},
+      {"an exception", {}, JobEnd{EndKind::threw, 0, "bad"}, TrialJobStatus::failed, TrialJobStatus::failed, {}},
+      {"could not start", {}, JobEnd{EndKind::not_started, 0, "no such file"}, TrialJobStatus::failed, TrialJobStatus::failed, {}},
+      {"an object with default", R"({"default": 0.25, "loss": 9})", JobEnd{}, TrialJobStatus::succeeded, TrialJobStatus::succeeded, 0.25},
+  };
+  for (const Row& row : rows) {
+    INFO(row.name);
+    Table table;
+    const RunId run = table.running();
+    if (row.final_value) table.report(run, MetricKind::final, 0, *row.final_value);
+
+    table.end(run, row.end);
+
+    REQUIRE(table.records<RunEnded>().size() == 1);
+    CHECK(table.records<RunEnded>()[0].status == row.status);
+    CHECK(table.records<RunEnded>()[0].final_attempt);
+    REQUIRE(table.effects<ReportOutcome>().size() == 1);
+    CHECK(table.effects<ReportOutcome>()[0].outcome.status == row.told);
+    CHECK(table.effects<ReportOutcome>()[0].outcome.value == row.value);
+    CHECK(table.effects<Announce>()[0].detail.final_value == row.final_value);
+    CHECK(table.ledger.counts().finished == 1);
+  }
+}
+
+TEST_CASE("ledger: of two final values the first counts, the later one is stored", "[ledger]") {
+  Table table;
+  const RunId run = table.running();
+  table.report(run, MetricKind::final, 0, "1.0");
+  table.report(run, MetricKind::final, 0, "2.0");
+
+  table.end(run, JobEnd{});
+
+  CHECK(table.effects<ReportOutcome>()[0].outcome.value == 1.0);
+  CHECK(table.records<MetricReceived>().size() == 2);
+}
+
+TEST_CASE("ledger: a trial gets its answer when its value is kept", "[ledger]") {
+  Table table;
+  const RunId run = table.running();
+
+  SECTION("an intermediate value is written first") {
+    table.report(run, MetricKind::intermediate, 0, "0.1", 41);
+    CHECK(table.strength<Acknowledge>() == Strength::written);
+    CHECK(table.effects<Acknowledge>()[0].receipt.value == 41);
+  }
+  SECTION("a final value is synced first") {
+    table.report(run, MetricKind::final, 0, "0.1");
+    CHECK(table.strength<Acknowledge>() == Strength::synced);
+  }
+  SECTION("a second delivery is answered, but neither recorded nor told again") {
+    table.report(run, MetricKind::intermediate, 0, "0.1");
+    table.report(run, MetricKind::intermediate, 0, "0.1");
+    CHECK(table.records<MetricReceived>().size() == 1);
+    CHECK(table.effects<ReportMetric>().size() == 1);
+    CHECK(table.effects<Acknowledge>().size() == 2);
+  }
+  SECTION("a value of a run that has ended is recorded and counted") {
+    table.end(run, JobEnd{});
+    table.report(run, MetricKind::intermediate, 0, "0.1");
+    CHECK(table.records<MetricReceived>().size() == 1);
+    CHECK(table.effects<ReportMetric>().empty());
+    CHECK(table.ledger.counts().late == 1);
+  }
+  SECTION("garbage is counted and answered") {
+    table.ledger.message(TrialMessage::not_understood(run, "}{", Receipt{7}), table.out);
+    CHECK(table.ledger.counts().garbage == 1);
+    CHECK(table.effects<Acknowledge>().size() == 1);
+    CHECK(table.records<MetricReceived>().empty());
+  }
+}
+
+TEST_CASE("ledger: a run that was told to stop ends with the status of the reason", "[ledger]") {
+  struct Row {
+    StopReason why;
+    JobEnd end;
+    TrialJobStatus status;
+  };
+  const Row rows[] = {
+      {StopReason::user, killed(StopReason::user), TrialJobStatus::user_canceled},
+      {StopReason::early_stop, killed(StopReason::early_stop), TrialJobStatus::early_stopped},
+      {StopReason::time_limit, killed(StopReason::time_limit), TrialJobStatus::early_stopped},
+      {StopReason::early_stop, JobEnd{EndKind::exited, 130}, TrialJobStatus::early_stopped},
+      {StopReason::early_stop, JobEnd{EndKind::exited, 0}, TrialJobStatus::early_stopped},
+      {StopReason::early_stop, JobEnd{EndKind::signalled, 2}, TrialJobStatus::early_stopped},
+  };
+  for (const Row& row : rows) {
+    Table table;
+    const RunId run = table.running();
+    table.report(run, MetricKind::intermediate, 0, "0.7");
+    table.ledger.cancel(run.trial, row.why, at(4), table.out);
+    REQUIRE(table.effects<Cancel>().size() == 1);
+
+    table.end(run, row.end);
+
+    CHECK(table.records<RunEnded>()[0].status == row.status);
+    if (row.status == TrialJobStatus::early_stopped) {
+      CHECK(table.effects<ReportOutcome>()[0].outcome.value == 0.7);
+      CHECK(table.effects<Announce>()[0].detail.is_early_stopped);
+    }
+  }
+
+  SECTION("unless it exits with 0 and a final value, because then it was faster") {
+    Table table;
+    const RunId run = table.running();
+    table.ledger.cancel(run.trial, StopReason::early_stop, at(4), table.out);
+    table.report(run, MetricKind::final, 0, "0.9");
+    table.end(run, JobEnd{});
+    CHECK(table.records<RunEnded>()[0].status == TrialJobStatus::succeeded);
+  }
+  SECTION("a second request changes nothing") {
+    Table table;
+    const RunId run = table.running();
+    table.ledger.cancel(run.trial, StopReason::early_stop, at(4), table.out);
+    table.ledger.cancel(run.trial, StopReason::user, at(4), table.out);
+    CHECK(table.effects<Cancel>().size() == 1);
+  }
+  SECTION("a trial that waits ends at once") {
+    Table table;
+    const TrialId trial = table.order();
+    table.ledger.cancel(trial, StopReason::user, at(4), table.out);
+    CHECK(table.records<RunEnded>()[0].status == TrialJobStatus::user_canceled);
+    CHECK(table.submitted().empty());
+  }
+}
+
+TEST_CASE("ledger: a lost run is attempted again, and not for ever", "[ledger]") {
+  Table table({.max_losses = 2});
+  RunId run = table.running();
+
+  table.end(run, JobEnd{EndKind::lost, 0, "keeper died"});
+
+  CHECK_FALSE(table.records<RunEnded>()[0].final_attempt);
+  CHECK(table.effects<ReportOutcome>().empty());
+  run = table.submit(*table.ledger.next_waiting());
+  CHECK(run.attempt == 1);
+  table.end(run, JobEnd{EndKind::lost});
+  run = table.submit(*table.ledger.next_waiting());
+  table.end(run, JobEnd{EndKind::lost, 0, "keeper died"});
+  CHECK(table.records<RunEnded>()[2].status == TrialJobStatus::failed);
+  CHECK(table.effects<ReportOutcome>().size() == 1);
+}
+
+TEST_CASE("ledger: a run that ends because the experiment stops stays unfinished", "[ledger]") {
+  Table table({.concurrency = 2});
+  const RunId run = table.running();
+  table.ledger.stop_placing();
+  table.ledger.cancel_all(at(4), table.out);
+
+  table.end(run, killed(StopReason::experiment_end));
+
+  CHECK_FALSE(table.records<RunEnded>()[0].final_attempt);
+  CHECK(table.effects<ReportOutcome>().empty());
+  CHECK(table.ledger.finished());
+}
+
+TEST_CASE("ledger: a placement goes back exactly once", "[ledger]") {
+  Table table;
+  const RunId run = table.running();
+
+  table.end(run, JobEnd{});
+  table.end(run, JobEnd{});
+
+  CHECK(table.effects<Release>().size() == 1);
+  CHECK(table.ledger.counts().finished == 1);
+}
+
+TEST_CASE("ledger: a trial that can never be placed fails with the reason", "[ledger]") {
+  Table table;
+  const TrialId trial = table.order();
+
+  table.ledger.refuse(trial, "needs 9 GPUs, the largest machine has 2", at(2), table.out);
+
+  CHECK(table.effects<Announce>()[0].detail.message == "needs 9 GPUs, the largest machine has 2");
+  CHECK(table.records<RunEnded>()[0].end.kind == EndKind::not_started);
+}
+
+TEST_CASE("ledger: a tuner that has no more ends the experiment when the last trial has ended", "[ledger]") {
+  Table table;
+  const RunId run = table.running();
+  table.ledger.no_more_trials();
+  CHECK_FALSE(table.ledger.finished());
+
+  table.end(run, JobEnd{});
+
+  CHECK(table.ledger.wanted() == 1);   // it may have learnt enough to go on
+  table.ledger.requested(1);
+  table.ledger.no_more_trials();
+  CHECK(table.ledger.finished());
+}
+
+TEST_CASE("ledger: a resume adopts, accounts or repeats what was open", "[ledger]") {
+  ExperimentSnapshot snapshot;
+  snapshot.exists = true;
+  snapshot.trials = 3;
+  snapshot.by_status[static_cast<std::size_t>(TrialJobStatus::succeeded)] = 1;
+  UnfinishedTrial waiting;
+  waiting.trial = TrialId{2};
+  snapshot.unfinished.push_back(waiting);
+  UnfinishedTrial open;
+  open.trial = TrialId{3};
+  open.attempts = 1;
+  open.intermediates = 2;
+  open.open_run.emplace();
+  open.open_run->run = RunId{TrialId{3}, 0};
+  open.open_run->started = true;
+  snapshot.unfinished.push_back(open);
+  Table table({.concurrency = 2, .max_trials = 3});
+  table.ledger.restore(snapshot);
+  REQUIRE(table.ledger.open_intents().size() == 1);
+  CHECK(table.ledger.counts().finished == 1);
+  JobReport report(RunId{TrialId{3}, 0}, JobReport::State::running);
+  report.started = at(1);
+
+  SECTION("a running one goes on; what it sends again is recognised") {
+    table.ledger.adopted(report, at(9), table.out);
+    CHECK(table.ledger.counts().running == 1);
+    CHECK(table.records<RunStarted>().empty());   // recorded before
+    table.report(report.run, MetricKind::intermediate, 1, "0.1");
+    CHECK(table.records<MetricReceived>().empty());
+    table.report(report.run, MetricKind::intermediate, 2, "0.1");
+    CHECK(table.records<MetricReceived>().size() == 1);
+  }
+  SECTION("one that ended meanwhile is accounted with its exit code") {
+    report.state = JobReport::State::ended;
+    report.end = JobEnd{EndKind::exited, 7};
+    table.ledger.adopted(report, at(9), table.out);
+    CHECK(table.effects<Announce>()[0].detail.exit_code == 7);
+  }
+  SECTION("one that was never submitted runs as the next attempt") {
+    report.state = JobReport::State::never_started;
+    table.ledger.adopted(report, at(9), table.out);
+    CHECK(table.submit(TrialId{3}) == RunId{TrialId{3}, 1});
+  }
+  SECTION("one that nobody knows counts as lost and runs again") {
+    report.state = JobReport::State::unknown;
+    table.ledger.adopted(report, at(9), table.out);
+    CHECK(table.records<RunEnded>()[0].end.kind == EndKind::lost);
+    CHECK(table.ledger.counts().waiting == 2);
+  }
+}
+
+TEST_CASE("ledger: holds live trials only", "[ledger]") {
+  Table table;
+  const RunId run = table.running();
+  CHECK(table.ledger.detail(run.trial).has_value());
+
+  table.end(run, JobEnd{});
+
+  CHECK_FALSE(table.ledger.detail(run.trial).has_value());
+}
