@@ -1,6 +1,6 @@
 // The first of two translation units that include everything: whatever a header defines without `inline`
 // makes the link with odr_second.cpp fail.
-#include <nni/nni.hpp>
+#include "nni_everything.hpp"
 
 const void* address_in_second_unit();
 

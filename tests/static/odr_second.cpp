@@ -1,5 +1,5 @@
 // The second of two translation units that include everything; see odr_first.cpp.
-#include <nni/nni.hpp>
+#include "nni_everything.hpp"
 
 const void* address_in_second_unit();
 
