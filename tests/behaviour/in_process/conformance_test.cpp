@@ -1,0 +1,51 @@
+#include "support/catch.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <stdexcept>
+
+#include <nni/platforms/in_process.hpp>
+#include <nni/testing/conformance.hpp>
+
+using namespace nni;
+
+namespace {
+
+// The trial does what its parameters say.
+void act(TrialHandle& trial) {
+  const auto what = trial.parameter<std::string>("do");
+  if (what == "fail") throw std::runtime_error("told to fail");
+  if (what == "report") {
+    trial.report_intermediate_result(0.25);
+    trial.report_intermediate_result(0.5);
+    trial.report_final_result(0.75);
+  }
+  if (what == "wait") {
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    stopped.wait(lock, trial.stop_token(), [] { return false; });
+    throw std::runtime_error("stopped");
+  }
+}
+
+std::function<TrialJobForm(RunId)> doing(const char* what) {
+  return [what](RunId) {
+    TrialJobForm form;
+    form.parameters = ParametersWriter{}.add("do", what).finish();
+    return form;
+  };
+}
+
+}  // namespace
+
+TEST_CASE("in process: keeps the promises of a training service", "[in_process][conformance]") {
+  const testing::ServiceTrials trials{
+      .succeeds = doing("nothing"), .fails = doing("fail"), .runs_until_stopped = doing("wait"), .reports = doing("report")};
+
+  const testing::ConformanceReport report = testing::check_training_service<platforms::InProcess>(
+      [] { return platforms::InProcess(act, {.threads = 2}); }, trials);
+
+  INFO(report.to_string());
+  CHECK(report.passed());
+}
