@@ -53,12 +53,17 @@ struct Table {
   std::vector<std::vector<std::string>> rows;  ///< as many cells each as there are headers
 };
 
+/// A table as lines without their ends.
+struct TableText {
+  std::vector<std::string> header;
+  std::vector<std::string> rows;
+};
+
 /// Lays out a table: two blanks between columns, numbers to the right. Headers that are too wide are broken at `_` and
 /// `/`; when that is not enough, the cells of the widest columns are shortened.
 ///
 /// @param columns  columns of the terminal, 0 for as many as needed
-/// @returns        lines without their ends, header first
-[[nodiscard]] std::vector<std::string> render_table(const Table& table, std::size_t columns);
+[[nodiscard]] TableText render_table(const Table& table, std::size_t columns);
 
 /// The parameters as names and short values (`learning_rate`, `0.00312`). Those of a nested choice are joined with a
 /// slash. Text that is not a JSON object becomes one nameless value.

@@ -189,7 +189,7 @@ NNI_INLINE std::vector<std::string> wrap_words(const std::vector<std::string>& w
   return lines;
 }
 
-NNI_INLINE std::vector<std::string> render_table(const Table& table, std::size_t columns) {
+NNI_INLINE TableText render_table(const Table& table, std::size_t columns) {
   const std::size_t count = table.headers.size();
   std::vector<std::vector<std::string>> headers;
   for (const std::string& header : table.headers) headers.push_back({header});
@@ -220,22 +220,22 @@ NNI_INLINE std::vector<std::string> render_table(const Table& table, std::size_t
 
   std::size_t height = 0;
   for (const auto& header : headers) height = std::max(height, header.size());
-  std::vector<std::string> lines;
-  const auto add_line = [&](const auto& cell) {
+  const auto lay_out = [&](const auto& cell) {
     std::string line;
     for (std::size_t k = 0; k < count; ++k)
       line += (k == 0 ? "" : "  ") + detail::padded(shorten(cell(k), widths[k]), widths[k], right[k]);
     line.erase(line.find_last_not_of(' ') + 1);
-    lines.push_back(std::move(line));
+    return line;
   };
+  TableText text;
   // Broken headers stand on their last line, so that one-line headers are next to the cells.
   for (std::size_t at = 0; at < height; ++at)
-    add_line([&](std::size_t k) {
+    text.header.push_back(lay_out([&](std::size_t k) {
       const std::size_t above = height - headers[k].size();
       return at < above ? std::string() : headers[k][at - above];
-    });
-  for (const auto& row : table.rows) add_line([&](std::size_t k) { return row[k]; });
-  return lines;
+    }));
+  for (const auto& row : table.rows) text.rows.push_back(lay_out([&](std::size_t k) { return row[k]; }));
+  return text;
 }
 
 NNI_INLINE std::vector<std::pair<std::string, std::string>> parameter_cells(const Parameters& parameters) {

@@ -12,6 +12,8 @@ namespace nni::console {
 
 namespace detail {
 
+inline constexpr std::string_view stopping_text = "stopping; running trials are told to end, Ctrl-C again ends at once";
+
 NNI_INLINE std::string_view signal_name(int number) {
   // The numbers that Linux gives them on common machines; others are shown as numbers only.
   switch (number) {
@@ -177,6 +179,22 @@ NNI_INLINE std::size_t usable(const Style& style) {
   return std::max<std::size_t>(style.columns, 21) - 1;  // the last column makes some terminals break the line
 }
 
+NNI_INLINE std::vector<Line> progress_lines(const Progress& progress, std::string_view name, const Style& style) {
+  const std::size_t columns = usable(style);
+  std::vector<Line> lines{bar_line(progress, name, columns), state_line(progress)};
+  if (progress.status == ExperimentStatus::stopping) lines.push_back({{"  " + std::string(stopping_text), Look::notice}});
+  if (progress.waiting != 0 && !progress.waiting_reason.empty())
+    lines.push_back({{"  waiting: " + printable(progress.waiting_reason), Look::notice}});
+  if (progress.best_value) {
+    lines.push_back({{"  best "}, {short_number(*progress.best_value), Look::strong},
+                     {" by " + describe_trial(progress.best_trial)}});
+    for (std::string& text : wrap_words(parameter_words(progress.best_parameters), columns - 4, 3))
+      lines.push_back({{"    " + std::move(text), Look::faint}});
+  }
+  lines.resize(std::min(lines.size(), std::max<std::size_t>(style.rows, 3) - 1));
+  return lines;
+}
+
 }  // namespace detail
 
 NNI_INLINE std::string describe_end(const TrialJobDetail& trial) {
@@ -224,22 +242,10 @@ NNI_INLINE std::optional<Duration> estimate_rest(const Progress& progress) {
 
 NNI_INLINE std::vector<std::string> render_progress(const Progress& progress, std::string_view name,
                                                     const Style& style) {
-  const std::size_t columns = detail::usable(style);
-  std::vector<Line> lines{detail::bar_line(progress, name, columns), detail::state_line(progress)};
-  if (progress.status == ExperimentStatus::stopping)
-    lines.push_back({{"  stopping; running trials are told to end, Ctrl-C again ends at once", Look::notice}});
-  if (progress.waiting != 0 && !progress.waiting_reason.empty())
-    lines.push_back({{"  waiting: " + printable(progress.waiting_reason), Look::notice}});
-  if (progress.best_value) {
-    lines.push_back({{"  best "}, {short_number(*progress.best_value), Look::strong},
-                     {" by " + describe_trial(progress.best_trial)}});
-    for (std::string& text : wrap_words(detail::parameter_words(progress.best_parameters), columns - 4, 3))
-      lines.push_back({{"    " + std::move(text), Look::faint}});
-  }
-  lines.resize(std::min(lines.size(), std::max<std::size_t>(style.rows, 3) - 1));
-  std::vector<std::string> bytes;
-  for (const Line& line : lines) bytes.push_back(render_line(line, columns, style.color));
-  return bytes;
+  std::vector<std::string> texts;
+  for (const Line& line : detail::progress_lines(progress, name, style))
+    texts.push_back(render_line(line, detail::usable(style), style.color));
+  return texts;
 }
 
 NNI_INLINE std::string render_summary(const Summary& summary, const std::vector<Excerpt>& excerpts,
@@ -264,12 +270,9 @@ NNI_INLINE std::string render_summary(const Summary& summary, const std::vector<
   if (!summary.top.empty()) {
     add({});
     add({{"best trials (" + std::string(to_string(summary.direction)) + ")", Look::strong}});
-    bool first = true;
-    for (const std::string& line : render_table(detail::best_table(summary), style.columns == 0 ? 0 : columns - 2)) {
-      // The header may take several lines; its look does not matter enough to tell them apart by anything but digits.
-      add({{"  " + line, first ? Look::faint : Look::plain}});
-      first = false;
-    }
+    const TableText table = render_table(detail::best_table(summary), style.columns == 0 ? 0 : columns - 2);
+    for (const std::string& line : table.header) add({{"  " + line, Look::faint}});
+    for (const std::string& line : table.rows) add({{"  " + line}});
   }
 
   if (!summary.failures.empty()) {
@@ -347,7 +350,7 @@ NNI_INLINE std::string View::trial_line(const TrialJobDetail& trial, const Style
 
 NNI_INLINE std::string View::left_out_line() {
   if (left_out_ == 0) return "";
-  std::string line = "... " + detail::count_of(std::exchange(left_out_, 0), "trial") + " more ended, " + grouped(ended_);
+  std::string line = "... " + detail::count_of(std::exchange(left_out_, 0), "more trial") + " ended, " + grouped(ended_);
   if (progress_.max_trials) line += " of " + grouped(*progress_.max_trials);
   line += " in all";
   if (progress_.best_value) line += ", best " + short_number(*progress_.best_value);
@@ -370,7 +373,7 @@ NNI_INLINE std::string View::progress(const Progress& progress, SteadyPoint now,
   }
   std::string text;
   if (progress.status != before && progress.status == ExperimentStatus::stopping)
-    text += "stopping; running trials are told to end, Ctrl-C again ends at once\n";
+    text += std::string(detail::stopping_text) + "\n";
   if (progress.waiting_reason != told_reason_ && !progress.waiting_reason.empty() && reasons_.permits(now)) {
     told_reason_ = progress.waiting_reason;
     text += detail::count_of(progress.waiting, "trial") + " waiting: " + printable(progress.waiting_reason) + "\n";
@@ -391,10 +394,10 @@ NNI_INLINE std::string View::erase(const Style& style) {
 
 NNI_INLINE std::string View::draw(const Style& style) {
   std::string text;
-  Style plain = style;
-  plain.color = false;
-  for (const std::string& line : render_progress(progress_, name_, plain)) drawn_.push_back(display_width(line));
-  for (const std::string& line : render_progress(progress_, name_, style)) text += line + "\n";
+  for (const Line& line : detail::progress_lines(progress_, name_, style)) {
+    drawn_.push_back(display_width(render_line(line, detail::usable(style), false)));
+    text += render_line(line, detail::usable(style), style.color) + "\n";
+  }
   return text;
 }
 

@@ -1,0 +1,4 @@
+// The presentation for people, compiled once. Apart from the rest, so that both compile at the same time.
+#include <nni/experiment/impl/console.ipp>
+#include <nni/experiment/impl/console_text.ipp>
+#include <nni/experiment/impl/console_view.ipp>
