@@ -1,7 +1,5 @@
-// The HTTP server: Beast costs seconds for each file that includes it, so it has one of its own.
-#include <nni/core/macros.hpp>
-#if NNI_HEADER_ONLY
-#error "src/http.cpp needs NNI_SEPARATE_COMPILATION, defined for the whole program"
-#endif
-
+// What needs Boost.Beast, in a translation unit of its own: it costs most of the time and memory of a build.
+#include <nni/net/impl/connection.ipp>
 #include <nni/net/impl/server.ipp>
+#include <nni/net/impl/server_core.ipp>
+#include <nni/net/impl/server_types.ipp>

@@ -121,6 +121,12 @@ class Server {
   /// Connections at this moment.
   [[nodiscard]] std::size_t connections() const noexcept;
 
+  /// Connections in the middle of a request or of an answer.
+  [[nodiscard]] std::size_t busy() const noexcept;
+
+  /// Accepts no more and cuts all connections, without waiting for their last operations.
+  void stop();
+
   /// Accepts no more, ends all connections and returns when no operation of them is left.
   ///
   /// Answers that were handed over before are sent, as far as the client takes them without waiting.

@@ -122,7 +122,7 @@ class ChannelServer {
 
   /// Answers waiting requests for parameters 410, ends all connections and returns when nothing is left.
   ///
-  /// Messages that are not acknowledged by then are answered 503.
+  /// Messages that are not acknowledged by then get no answer at all: their connections are cut.
   [[nodiscard]] awaitable<void> close();
 
  private:

@@ -1,0 +1,456 @@
+#pragma once
+
+#include <nni/async/event.hpp>
+#include <nni/core/error.hpp>
+#include <nni/trial/channel_server.hpp>
+#include <nni/trial/protocol.hpp>
+
+#if NNI_WITH_HTTP
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <deque>
+#include <list>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace nni::trial::detail {
+
+// 128 bits that only the manager and one run know.
+struct Token {
+  std::array<std::uint64_t, 2> bits{};
+  friend bool operator==(const Token&, const Token&) = default;
+
+  static Token random() {
+    Token token;
+    std::size_t got = 0;
+    while (got < sizeof token.bits) {
+      const ssize_t more = ::getrandom(reinterpret_cast<char*>(token.bits.data()) + got, sizeof token.bits - got, 0);
+      if (more > 0) got += static_cast<std::size_t>(more);
+      else if (errno != EINTR) throw Error(Errc::internal, "the system has no source of randomness (getrandom)");
+    }
+    return token;
+  }
+
+  static std::optional<Token> parse(std::string_view text) {
+    if (text.size() != 32) return std::nullopt;
+    Token token;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+      const char letter = text[at];
+      std::uint64_t digit = 0;
+      if (letter >= '0' && letter <= '9') digit = static_cast<std::uint64_t>(letter - '0');
+      else if (letter >= 'a' && letter <= 'f') digit = static_cast<std::uint64_t>(letter - 'a' + 10);
+      else return std::nullopt;
+      token.bits[at / 16] = token.bits[at / 16] << 4 | digit;
+    }
+    return token;
+  }
+
+  std::string text() const {
+    constexpr std::string_view digits = "0123456789abcdef";
+    std::string result;
+    for (const std::uint64_t half : bits)
+      for (int shift = 60; shift >= 0; shift -= 4) result += digits[half >> shift & 15U];
+    return result;
+  }
+};
+
+struct TokenHash {
+  std::size_t operator()(const Token& token) const noexcept { return static_cast<std::size_t>(token.bits[0] ^ token.bits[1]); }
+};
+
+// A question for parameters that waits for its answer.
+struct HeldPoll {
+  Token token;
+  SteadyPoint until;
+  net::Responder reply;
+};
+using HeldPolls = std::list<HeldPoll>;
+
+// What is known of one run.
+struct Channel {
+  RunId run;
+  std::string trial;                         // the id in its address
+  std::string record;                        // what a request for parameters gets; empty: none yet
+  std::deque<std::string> next;              // further records, each becomes `record` when it is asked for
+  bool wanted = false;                       // a request for parameters was made and not answered yet
+  bool taken = false;                        // `record` was given out
+  std::vector<HeldPolls::iterator> polls;
+  std::vector<std::pair<std::uint32_t, std::size_t>> finals;   // sequence, hash of the value
+};
+
+class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
+ public:
+  ChannelCore(boost::asio::any_io_executor executor, ChannelServerOptions options, ChannelHandler handler, Log log);
+
+  void open();
+  unsigned short port() const noexcept { return server_.port(); }
+  std::size_t runs() const noexcept { return tokens_.size(); }
+  std::string admit(RunId run, Token token, std::string record);
+  std::string admit(RunId run, std::string record);
+  std::optional<Token> token_of(RunId run) const;
+  void send(RunId run, std::string record);
+  void dismiss(RunId run);
+  void stop();
+  awaitable<void> settle();
+  awaitable<void> close();
+
+ private:
+  void handle(const net::Request& request, net::Responder reply);
+  void handle_put(Channel& channel, const net::Request& request, net::Responder reply);
+  void handle_poll(Channel& channel, const Token& token, net::Responder reply);
+  void deliver(ChannelMessage message, net::Responder reply);
+  void number_final(Channel& channel, Metric& metric);
+  bool has_parameters(const Channel& channel) const noexcept;
+  std::string take_parameters(Channel& channel);
+  void answer_polls(Channel& channel);
+  void release_polls(Channel& channel, unsigned status, std::string_view text);
+  void arm();
+  void expire();
+
+  boost::asio::any_io_executor executor_;
+  ChannelServerOptions options_;
+  ChannelHandler handler_;
+  Log log_;
+  net::Server server_;
+  std::unordered_map<Token, Channel, TokenHash> channels_;
+  std::unordered_map<RunId, Token> tokens_;
+  std::unordered_set<Token, TokenHash> gone_;
+  std::deque<Token> gone_order_;
+  HeldPolls polls_;   // in the order of their limits
+  boost::asio::steady_timer timer_;
+  bool timer_armed_ = false;
+  std::size_t operations_ = 0;
+  async::event idle_;
+  bool stranger_told_ = false;
+};
+
+// So many ended runs are answered "gone"; older ones are forgotten, and are answered as strangers.
+inline constexpr std::size_t most_gone = 1024;
+
+NNI_INLINE net::ServerOptions server_options(const ChannelServerOptions& options) {
+  net::ServerOptions result;
+  result.listen = options.listen;
+  result.port = options.port;
+  result.max_body_bytes = options.max_body_bytes;
+  result.max_connections = options.max_connections;
+  // A trial may compute for hours between two reports.
+  result.idle_timeout = std::chrono::hours(24);
+  return result;
+}
+
+NNI_INLINE ChannelCore::ChannelCore(boost::asio::any_io_executor executor, ChannelServerOptions options,
+                                    ChannelHandler handler, Log log)
+    : executor_(std::move(executor)),
+      options_(std::move(options)),
+      handler_(std::move(handler)),
+      log_(std::move(log)),
+      server_(executor_, server_options(options_), log_),
+      timer_(executor_) {}
+
+NNI_INLINE void ChannelCore::open() {
+  // The server is a member: what it calls is alive.
+  server_.route("", "/", [this](const net::Request& request, net::Responder reply) { handle(request, std::move(reply)); });
+  server_.open();
+}
+
+NNI_INLINE std::string ChannelCore::admit(RunId run, std::string record) {
+  const std::optional<Token> known = token_of(run);
+  return admit(run, known ? *known : Token::random(), std::move(record));
+}
+
+NNI_INLINE std::string ChannelCore::admit(RunId run, Token token, std::string record) {
+  if (const std::optional<Token> before = token_of(run); before && *before != token) dismiss(run);
+  Channel& channel = channels_[token];
+  channel.run = run;
+  channel.trial = to_string(run.trial);
+  channel.record = std::move(record);
+  tokens_[run] = token;
+  const std::string host = options_.advertise.empty() ? "localhost" : options_.advertise;
+  std::string url = "http://";
+  url += host.find(':') == std::string::npos ? host : "[" + host + "]";
+  url += ":" + std::to_string(port()) + "/" + token.text() + "/env/" + options_.environment + "/" + channel.trial;
+  answer_polls(channel);
+  return url;
+}
+
+NNI_INLINE std::optional<Token> ChannelCore::token_of(RunId run) const {
+  const auto found = tokens_.find(run);
+  if (found == tokens_.end()) return std::nullopt;
+  return found->second;
+}
+
+NNI_INLINE void ChannelCore::send(RunId run, std::string record) {
+  const auto found = tokens_.find(run);
+  if (found == tokens_.end()) return;
+  Channel& channel = channels_.at(found->second);
+  if (channel.record.empty()) channel.record = std::move(record);
+  else channel.next.push_back(std::move(record));
+  answer_polls(channel);
+}
+
+NNI_INLINE void ChannelCore::dismiss(RunId run) {
+  const auto found = tokens_.find(run);
+  if (found == tokens_.end()) return;
+  const Token token = found->second;
+  tokens_.erase(found);
+  const auto channel = channels_.find(token);
+  release_polls(channel->second, 410, "Gone");
+  channels_.erase(channel);
+  gone_.insert(token);
+  gone_order_.push_back(token);
+  if (gone_order_.size() > most_gone) {
+    gone_.erase(gone_order_.front());
+    gone_order_.pop_front();
+  }
+}
+
+// /<token>/env/<environment>/<trial>
+NNI_INLINE void ChannelCore::handle(const net::Request& request, net::Responder reply) {
+  std::string_view path = request.path;
+  path.remove_prefix(1);
+  const std::size_t slash = path.find('/');
+  const std::optional<Token> token = Token::parse(path.substr(0, slash));
+  const auto found = token ? channels_.find(*token) : channels_.end();
+  if (found == channels_.end()) {
+    if (token && gone_.contains(*token)) return reply.send(410, "Gone");
+    if (!std::exchange(stranger_told_, true)) log_.warning("channel", "a request with an unknown address was refused");
+    return reply.send(404, "there is no such trial");
+  }
+  Channel& channel = found->second;
+  const std::string_view rest = slash == std::string_view::npos ? std::string_view() : path.substr(slash);
+  constexpr std::string_view before = "/env/";
+  const std::size_t last = rest.rfind('/');
+  if (rest.substr(0, before.size()) != before || rest.substr(last + 1) != channel.trial ||
+      rest.substr(before.size(), last - std::min(last, before.size())) != options_.environment)
+    return reply.send(404, "there is no such trial");
+
+  if (request.method == "PUT") return handle_put(channel, request, std::move(reply));
+  if (request.method == "GET") return handle_poll(channel, *token, std::move(reply));
+  reply.send(405, "a trial's channel takes PUT and GET");
+}
+
+NNI_INLINE void ChannelCore::handle_put(Channel& channel, const net::Request& request, net::Responder reply) {
+  const TimePoint now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  ChannelMessage message;
+  message.run = channel.run;
+  if (request.content_type == batch_media_type) {
+    Result<Batch> batch = decode_batch(request.body, channel.run, now);
+    if (!batch) return reply.send(400, batch.error().message());
+    message.metrics = std::move(batch->metrics);
+    message.garbage = std::move(batch->garbage);
+    message.answer_ = batch_answer(batch->count);
+    if (batch->count == 0) return reply.send(200, message.answer_);
+    return deliver(std::move(message), std::move(reply));
+  }
+
+  Result<Command> command = decode_command(request.body);
+  if (!command) {
+    message.garbage.push_back(command.error().message());
+    return deliver(std::move(message), std::move(reply));
+  }
+  switch (command->type) {
+    case CommandType::request_parameter:
+      // Answered before the parameters go out: a client without a second connection reads one after the other.
+      channel.wanted = true;
+      reply.send(200);
+      return answer_polls(channel);
+    case CommandType::metric: {
+      Result<MetricPayload> payload = decode_metric_payload(command->text);
+      if (payload) {
+        message.metrics.emplace_back(channel.run, payload->kind, payload->sequence, std::move(payload->value), now);
+        if (payload->kind == MetricKind::final) number_final(channel, message.metrics.back());
+      } else {
+        message.garbage.push_back(payload.error().message());
+      }
+      return deliver(std::move(message), std::move(reply));
+    }
+    case CommandType::parameter:
+    case CommandType::other:
+      message.garbage.push_back("a trial does not send this command: " + shortened(request.body));
+      return deliver(std::move(message), std::move(reply));
+  }
+}
+
+// NNI's own library gives every final value the sequence 0. A second one that differs is a value of its own and gets
+// a number of its own; the same one again is the same message again.
+NNI_INLINE void ChannelCore::number_final(Channel& channel, Metric& metric) {
+  const std::size_t hash = std::hash<std::string>{}(metric.value);
+  std::uint32_t unused = 0;
+  for (const auto& [sequence, known] : channel.finals) {
+    if (metric.sequence == 0 && known == hash) {
+      metric.sequence = sequence;
+      return;
+    }
+    if (metric.sequence == sequence && metric.sequence != 0) return;
+    unused = std::max(unused, sequence + 1);
+  }
+  if (metric.sequence == 0) metric.sequence = unused;
+  constexpr std::size_t most_finals = 64;
+  if (channel.finals.size() < most_finals) channel.finals.emplace_back(metric.sequence, hash);
+}
+
+NNI_INLINE void ChannelCore::deliver(ChannelMessage message, net::Responder reply) {
+  message.reply_ = std::move(reply);
+  handler_(std::move(message));
+}
+
+// ---- parameters
+
+NNI_INLINE bool ChannelCore::has_parameters(const Channel& channel) const noexcept {
+  return (channel.wanted && !channel.record.empty()) || (channel.taken && !channel.next.empty());
+}
+
+NNI_INLINE std::string ChannelCore::take_parameters(Channel& channel) {
+  if (channel.taken && !channel.next.empty()) {
+    channel.record = std::move(channel.next.front());
+    channel.next.pop_front();
+  }
+  channel.taken = true;
+  channel.wanted = false;
+  return encode(Command(CommandType::parameter, channel.record));
+}
+
+NNI_INLINE void ChannelCore::handle_poll(Channel& channel, const Token& token, net::Responder reply) {
+  if (has_parameters(channel)) return reply.send(200, take_parameters(channel), "application/json");
+  constexpr std::size_t most_polls = 8;
+  if (channel.polls.size() >= most_polls) {
+    const HeldPolls::iterator oldest = channel.polls.front();
+    channel.polls.erase(channel.polls.begin());
+    oldest->reply.send(408, "Request Timeout");
+    polls_.erase(oldest);
+  }
+  HeldPoll held;
+  held.token = token;
+  held.until = std::chrono::steady_clock::now() + options_.poll_window;
+  held.reply = std::move(reply);
+  channel.polls.push_back(polls_.insert(polls_.end(), std::move(held)));
+  arm();
+}
+
+NNI_INLINE void ChannelCore::answer_polls(Channel& channel) {
+  while (!channel.polls.empty() && has_parameters(channel)) {
+    const HeldPolls::iterator oldest = channel.polls.front();
+    channel.polls.erase(channel.polls.begin());
+    // A client that has left must not take the parameters with it.
+    if (oldest->reply.wanted()) oldest->reply.send(200, take_parameters(channel), "application/json");
+    polls_.erase(oldest);
+  }
+}
+
+NNI_INLINE void ChannelCore::release_polls(Channel& channel, unsigned status, std::string_view text) {
+  for (const HeldPolls::iterator held : channel.polls) {
+    held->reply.send(status, text);
+    polls_.erase(held);
+  }
+  channel.polls.clear();
+}
+
+NNI_INLINE void ChannelCore::arm() {
+  if (timer_armed_ || polls_.empty()) return;
+  timer_armed_ = true;
+  ++operations_;
+  timer_.expires_at(polls_.front().until);
+  timer_.async_wait([self = shared_from_this()](const boost::system::error_code& failure) {
+    self->timer_armed_ = false;
+    if (!failure) self->expire();
+    if (--self->operations_ == 0) self->idle_.notify();
+  });
+}
+
+NNI_INLINE void ChannelCore::expire() {
+  const SteadyPoint now = std::chrono::steady_clock::now();
+  while (!polls_.empty() && polls_.front().until <= now) {
+    const auto channel = channels_.find(polls_.front().token);
+    if (channel != channels_.end()) std::erase(channel->second.polls, polls_.begin());
+    polls_.front().reply.send(408, "Request Timeout");
+    polls_.pop_front();
+  }
+  arm();
+}
+
+// ---- the end
+
+// What a dead process had sent lies in the buffers of its sockets. A turn of the event loop asks for the sockets
+// that are readable and handles them: one turn accepts a connection, the next ones read it.
+NNI_INLINE awaitable<void> ChannelCore::settle() {
+  const std::shared_ptr<ChannelCore> keep = shared_from_this();
+  const std::size_t turns = 4 + server_.connections() / 64;
+  const std::size_t most_turns = turns + options_.max_body_bytes / (64 * 1024) + 1;
+  for (std::size_t turn = 0; turn < turns || (server_.busy() != 0 && turn < most_turns); ++turn)
+    co_await boost::asio::post(executor_, boost::asio::use_awaitable);
+}
+
+NNI_INLINE void ChannelCore::stop() {
+  for (auto& entry : channels_) release_polls(entry.second, 410, "Gone");
+  timer_.cancel();
+  server_.stop();
+}
+
+NNI_INLINE awaitable<void> ChannelCore::close() {
+  const std::shared_ptr<ChannelCore> keep = shared_from_this();
+  stop();
+  auto closing = server_.close();
+  co_await std::move(closing);
+  while (operations_ != 0) co_await idle_.wait();
+}
+
+}  // namespace nni::trial::detail
+
+namespace nni::trial {
+
+NNI_INLINE ChannelServer::ChannelServer(boost::asio::any_io_executor executor, ChannelServerOptions options,
+                                        ChannelHandler handler, Log log)
+    : core_(std::make_shared<detail::ChannelCore>(std::move(executor), std::move(options), std::move(handler), std::move(log))) {}
+
+NNI_INLINE ChannelServer::ChannelServer(ChannelServer&&) noexcept = default;
+
+NNI_INLINE ChannelServer& ChannelServer::operator=(ChannelServer&& other) noexcept {
+  if (this != &other) {
+    if (core_) core_->stop();
+    core_ = std::move(other.core_);
+  }
+  return *this;
+}
+
+NNI_INLINE ChannelServer::~ChannelServer() {
+  if (core_) core_->stop();
+}
+
+NNI_INLINE awaitable<void> ChannelServer::open() {
+  core_->open();
+  co_return;
+}
+
+NNI_INLINE unsigned short ChannelServer::port() const noexcept { return core_->port(); }
+NNI_INLINE std::size_t ChannelServer::runs() const noexcept { return core_->runs(); }
+
+NNI_INLINE std::string ChannelServer::admit(RunId run, std::string record) { return core_->admit(run, std::move(record)); }
+
+NNI_INLINE void ChannelServer::restore(RunId run, std::string_view token, std::string record) {
+  const std::optional<detail::Token> known = detail::Token::parse(token);
+  if (!known) throw Error(Errc::internal, "the kept token of run " + to_string(run) + " has not the form of one");
+  core_->admit(run, *known, std::move(record));
+}
+
+NNI_INLINE std::string ChannelServer::token(RunId run) const {
+  const std::optional<detail::Token> token = core_->token_of(run);
+  return token ? token->text() : std::string();
+}
+
+NNI_INLINE void ChannelServer::send(RunId run, std::string record) { core_->send(run, std::move(record)); }
+NNI_INLINE awaitable<void> ChannelServer::settle(RunId) { return core_->settle(); }
+NNI_INLINE void ChannelServer::dismiss(RunId run) { core_->dismiss(run); }
+NNI_INLINE awaitable<void> ChannelServer::close() { return core_->close(); }
+
+}  // namespace nni::trial
+
+#endif  // NNI_WITH_HTTP
