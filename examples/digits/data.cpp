@@ -31,7 +31,8 @@ void read_line(std::string_view line, Images& into) {
     unsigned value = 0;
     const auto [end, problem] = std::from_chars(line.data(), line.data() + line.size(), value);
     const unsigned limit = field < pixels ? 16 : classes - 1;
-    if (problem != std::errc{} || value > limit) throw std::runtime_error("field " + std::to_string(field + 1) + " is wrong");
+    if (problem != std::errc{} || value > limit)
+      throw std::runtime_error("field " + std::to_string(field + 1) + " is wrong");
     line.remove_prefix(static_cast<std::size_t>(end - line.data()));
     if (!line.empty()) line.remove_prefix(1);
     if (field < pixels)

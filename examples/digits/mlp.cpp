@@ -37,8 +37,9 @@ void copy_moved(const float* image, float down, float right, float* to) {
     for (int column = 0; column < side; ++column) {
       const int r = row - rows;
       const int c = column - columns;
-      to[row * side + column] = (1 - v) * ((1 - h) * at(r, c) + h * at(r, c - 1)) +  //
-                                v * ((1 - h) * at(r - 1, c) + h * at(r - 1, c - 1));
+      to[row * side + column] =
+          (1 - v) * ((1 - h) * at(r, c) + h * at(r, c - 1)) +  //
+          v * ((1 - h) * at(r - 1, c) + h * at(r - 1, c - 1));
     }
 }
 
@@ -81,7 +82,8 @@ void accumulate_gradient(Layer& layer, const float* inputs, const float* errors,
 void propagate_back(const Layer& layer, const float* errors, std::size_t count, std::vector<float>& to) {
   std::vector<float> transposed(layer.inputs * layer.outputs);
   for (std::size_t i = 0; i < layer.inputs; ++i)
-    for (std::size_t k = 0; k < layer.outputs; ++k) transposed[k * layer.inputs + i] = layer.parameters[i * layer.outputs + k];
+    for (std::size_t k = 0; k < layer.outputs; ++k)
+      transposed[k * layer.inputs + i] = layer.parameters[i * layer.outputs + k];
   to.assign(count * layer.inputs, 0.0F);
   for (std::size_t row = 0; row < count; ++row)
     for (std::size_t k = 0; k < layer.outputs; ++k) {
@@ -140,8 +142,12 @@ std::optional<Activation> parse_activation(std::string_view name) {
 }
 
 Layer::Layer(std::size_t input_count, std::size_t output_count, std::mt19937& random)
-    : inputs(input_count), outputs(output_count), parameters((input_count + 1) * output_count, 0.0F),
-      gradient(parameters.size(), 0.0F), mean(parameters.size(), 0.0F), variance(parameters.size(), 0.0F) {
+    : inputs(input_count),
+      outputs(output_count),
+      parameters((input_count + 1) * output_count, 0.0F),
+      gradient(parameters.size(), 0.0F),
+      mean(parameters.size(), 0.0F),
+      variance(parameters.size(), 0.0F) {
   // Glorot and Bengio: keeps the size of signals in both directions. Biases start at zero.
   const float limit = std::sqrt(6.0F / static_cast<float>(inputs + outputs));
   for (std::size_t i = 0; i < inputs * outputs; ++i) parameters[i] = uniform(random, -limit, limit);

@@ -19,13 +19,13 @@ enum class Activation { relu, tanh, sigmoid };
 
 /// Everything that decides how a network is trained; the first five are tuned.
 struct Settings {
-  double learning_rate = 1e-3;                ///< of Adam, at the start
-  std::size_t hidden_units = 64;              ///< in each of the two hidden layers
-  std::size_t batch_size = 32;                ///< images per step
-  Activation activation = Activation::relu;   ///< of the hidden layers
-  double weight_decay = 1e-4;                 ///< share of a weight that a step takes away, times the learning rate
-  std::size_t epochs = 60;                    ///< times that every image is seen
-  std::uint32_t seed = 1;                     ///< of the first weights and the order of images
+  double learning_rate = 1e-3;               ///< of Adam, at the start
+  std::size_t hidden_units = 64;             ///< in each of the two hidden layers
+  std::size_t batch_size = 32;               ///< images per step
+  Activation activation = Activation::relu;  ///< of the hidden layers
+  double weight_decay = 1e-4;                ///< share of a weight that a step takes away, times the learning rate
+  std::size_t epochs = 60;                   ///< times that every image is seen
+  std::uint32_t seed = 1;                    ///< of the first weights and the order of images
 };
 
 /// One fully connected layer with what Adam remembers of it.

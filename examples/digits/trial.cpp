@@ -97,12 +97,16 @@ int main(int argc, char** argv) {
   std::filesystem::path data;
   app.add_option("--data", data, "digits.csv.gz; beside this program if not given");
   std::string given;
-  app.add_option("--parameters", given, "a JSON object with learning_rate, hidden_units, batch_size, activation and "
-                                        "weight_decay; from the experiment if not given");
+  app.add_option("--parameters", given,
+                 "a JSON object with learning_rate, hidden_units, batch_size, activation and "
+                 "weight_decay; from the experiment if not given");
   std::size_t epochs = digits::Settings{}.epochs;
-  app.add_option("--epochs", epochs, "times that every image is seen")->check(CLI::Range(1, 10000))->capture_default_str();
+  app.add_option("--epochs", epochs, "times that every image is seen")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
   bool on_test_images = false;
-  app.add_flag("--test", on_test_images, "learn from training and validation images, print the accuracy on the test images");
+  app.add_flag(
+      "--test", on_test_images, "learn from training and validation images, print the accuracy on the test images");
   CLI11_PARSE(app, argc, argv);
 
   try {

@@ -17,12 +17,12 @@ namespace nni {
 
 /// Settings of the presentation for people.
 struct ConsoleOptions {
-  int descriptor = 2;              ///< where it goes: 2 leaves standard output to the program's own results
-  std::optional<bool> live{};      ///< redraw a block in place; absent: on a terminal, unless `TERM` is `dumb`
-  std::optional<bool> color{};     ///< absent: on a terminal, unless `NO_COLOR` is set
+  int descriptor = 2;           ///< where it goes: 2 leaves standard output to the program's own results
+  std::optional<bool> live{};   ///< redraw a block in place; absent: on a terminal, unless `TERM` is `dumb`
+  std::optional<bool> color{};  ///< absent: on a terminal, unless `NO_COLOR` is set
   /// What a person types or sets to go on after a stop; absent: the two options of an experiment that do it.
   std::function<std::string(const ExperimentStart&)> how_to_resume{};
-  std::size_t excerpt_lines = 5;   ///< last lines of standard error that are shown of a failed trial
+  std::size_t excerpt_lines = 5;  ///< last lines of standard error that are shown of a failed trial
 };
 
 /// Shows an experiment to people: on a terminal a block that is redrawn in place, otherwise one line per finished

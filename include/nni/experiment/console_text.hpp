@@ -44,8 +44,8 @@ using Line = std::vector<Span>;
 
 /// Breaks words onto lines of at most `columns` columns; a longer word is shortened.
 /// @param limit  lines at most; the last one is shortened when there is more
-[[nodiscard]] std::vector<std::string> wrap_words(const std::vector<std::string>& words, std::size_t columns,
-                                                  std::size_t limit);
+[[nodiscard]] std::vector<std::string> wrap_words(
+    const std::vector<std::string>& words, std::size_t columns, std::size_t limit);
 
 /// A table of text.
 struct Table {

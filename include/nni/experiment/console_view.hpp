@@ -30,8 +30,8 @@ struct Style {
 
 /// Last lines of what a failed trial wrote.
 struct Excerpt {
-  std::filesystem::path file;          ///< empty when the trial writes no files
-  std::vector<std::string> lines;      ///< without their ends; empty when the file is empty or cannot be read
+  std::filesystem::path file;      ///< empty when the trial writes no files
+  std::vector<std::string> lines;  ///< without their ends; empty when the file is empty or cannot be read
 };
 
 /// How the last run of a trial ended: `exit code 3`, `signal 9 (SIGKILL)`, with the recorded reason where there is one.
@@ -46,14 +46,14 @@ struct Excerpt {
 
 /// The live block: a bar with counts, time and estimate; trials by state; the best so far; why trials wait.
 /// @returns lines without their ends, at most `style.columns - 1` wide and fewer than `style.rows`
-[[nodiscard]] std::vector<std::string> render_progress(const Progress& progress, std::string_view name,
-                                                       const Style& style);
+[[nodiscard]] std::vector<std::string> render_progress(
+    const Progress& progress, std::string_view name, const Style& style);
 
 /// The end: how many trials ended how, a table of the best ones, and what is known of those that failed.
 /// @param excerpts  one per trial in `summary.failures`, in their order
 /// @returns         text with line ends
-[[nodiscard]] std::string render_summary(const Summary& summary, const std::vector<Excerpt>& excerpts,
-                                         const Style& style);
+[[nodiscard]] std::string render_summary(
+    const Summary& summary, const std::vector<Excerpt>& excerpts, const Style& style);
 
 /// Remaining time: by the number of trials at the rate of this run, and by the limit on time, whichever comes first;
 /// nothing while neither is known.
@@ -98,11 +98,11 @@ class View {
 
   std::string name_;
   Progress progress_;
-  std::uint64_t ended_ = 0;            ///< trials that have ended, those of earlier runs included
-  std::uint64_t left_out_ = 0;         ///< lines not written because of the limit
+  std::uint64_t ended_ = 0;     ///< trials that have ended, those of earlier runs included
+  std::uint64_t left_out_ = 0;  ///< lines not written because of the limit
   std::optional<double> best_;
-  std::string told_reason_;            ///< the last reason for waiting that was written as a line
-  std::vector<std::size_t> drawn_;     ///< widths of the lines of the block on the screen
+  std::string told_reason_;         ///< the last reason for waiting that was written as a line
+  std::vector<std::size_t> drawn_;  ///< widths of the lines of the block on the screen
   Limiter redraws_{10, 10};
   Limiter lines_{10, 50};
   Limiter reasons_{0.1, 1};

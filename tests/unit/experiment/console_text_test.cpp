@@ -11,8 +11,10 @@ using namespace nni::console;
 TEST_CASE("console text: nothing that a trial wrote can command the terminal", "[console]") {
   CHECK(printable("\x1b[2Jred\a") == "?[2Jred?");
   CHECK(printable("two\nlines\tand\rmore") == "two lines and more");
-  CHECK(printable("\x9b" "31m") == "?31m");                       // a lone byte of the C1 range
-  CHECK(printable("\xc2\x9b" "31m") == "?31m");                   // the same as UTF-8
+  CHECK(printable("\x9b"
+                  "31m") == "?31m");  // a lone byte of the C1 range
+  CHECK(printable("\xc2\x9b"
+                  "31m") == "?31m");  // the same as UTF-8
   CHECK(printable("caf\xc3\xa9 \xe6\x97\xa5") == "caf\xc3\xa9 \xe6\x97\xa5");
   CHECK(printable("cut \xe6\x97") == "cut ??");
 }
@@ -21,8 +23,8 @@ TEST_CASE("console text: a width counts columns, not bytes", "[console]") {
   CHECK(display_width("") == 0);
   CHECK(display_width("digits") == 6);
   CHECK(display_width("caf\xc3\xa9") == 4);
-  CHECK(display_width("e\xcc\x81") == 1);                // a letter and a combining accent
-  CHECK(display_width("\xe6\x97\xa5\xe6\x9c\xac") == 4); // two wide letters
+  CHECK(display_width("e\xcc\x81") == 1);                 // a letter and a combining accent
+  CHECK(display_width("\xe6\x97\xa5\xe6\x9c\xac") == 4);  // two wide letters
 }
 
 TEST_CASE("console text: shortening says that something is left out and cuts no letter in two", "[console]") {
@@ -70,7 +72,8 @@ TEST_CASE("console text: a table that is too wide breaks its headers first", "[c
   CHECK(text.rows == std::vector<std::string>{"  0.0031     192"});
 }
 
-TEST_CASE("console text: a table that is still too wide shortens its widest cells and stays within the width", "[console]") {
+TEST_CASE("console text: a table that is still too wide shortens its widest cells and stays within the width",
+          "[console]") {
   const Table table{{"a", "text"}, {{"1", "a long explanation of everything"}}};
 
   const TableText text = render_table(table, 16);

@@ -183,21 +183,30 @@ TEST_CASE("console: the summary has counts, a table of the best, and what failed
   Excerpt silent;
   silent.file = "runs/y/stderr";
 
-  CHECK(render_summary(summary, {written, silent}, eighty) ==
-        "experiment digits done: 4 trials in 1m12s, 2 succeeded, 2 failed\n"
-        "\n"
-        "best trials (maximize)\n"
-        "  trial  id     value  took   lr\n"
-        "      3  " + to_string(nni::TrialId{3}) + "   0.98  2.1s  0.5\n"
-        "      1  " + to_string(nni::TrialId{1}) + "    0.9  2.1s  0.5\n"
-        "\n"
-        "failed trials\n"
-        "  " + describe_trial(nni::TrialId{2}) + ": exit code 1 after 2.1s\n"
-        "    runs/x/stderr\n"
-        "    | Traceback\n"
-        "    |   ?[31mValueError\n"
-        "  " + describe_trial(nni::TrialId{4}) + ": signal 11 (SIGSEGV) after 2.1s\n"
-        "    runs/y/stderr is empty\n");
+  CHECK(
+      render_summary(summary, {written, silent}, eighty) ==
+      "experiment digits done: 4 trials in 1m12s, 2 succeeded, 2 failed\n"
+      "\n"
+      "best trials (maximize)\n"
+      "  trial  id     value  took   lr\n"
+      "      3  " +
+          to_string(nni::TrialId{3}) +
+          "   0.98  2.1s  0.5\n"
+          "      1  " +
+          to_string(nni::TrialId{1}) +
+          "    0.9  2.1s  0.5\n"
+          "\n"
+          "failed trials\n"
+          "  " +
+          describe_trial(nni::TrialId{2}) +
+          ": exit code 1 after 2.1s\n"
+          "    runs/x/stderr\n"
+          "    | Traceback\n"
+          "    |   ?[31mValueError\n"
+          "  " +
+          describe_trial(nni::TrialId{4}) +
+          ": signal 11 (SIGSEGV) after 2.1s\n"
+          "    runs/y/stderr is empty\n");
 
   SECTION("many failures are counted, not listed") {
     summary.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] = 1200;
@@ -296,7 +305,8 @@ TEST_CASE("console: a log file gets one line per trial, with parameters where it
 TEST_CASE("console: when lines come too fast they are counted instead, and none is forgotten", "[console]") {
   View view;
   std::string all;
-  for (std::uint64_t number = 1; number <= 1000; ++number) all += view.trial_ended(succeeded(number, "1"), at(0ms), lines);
+  for (std::uint64_t number = 1; number <= 1000; ++number)
+    all += view.trial_ended(succeeded(number, "1"), at(0ms), lines);
   CHECK(std::count(all.begin(), all.end(), '\n') == 50);
 
   SECTION("the next line that is permitted tells the count") {
@@ -304,7 +314,8 @@ TEST_CASE("console: when lines come too fast they are counted instead, and none 
                Catch::Matchers::StartsWith("... 950 more trials ended, 1,001 in all\n[1,001]"));
   }
   SECTION("or the end does") {
-    CHECK_THAT(view.end(nni::Summary{}, {}, lines), Catch::Matchers::StartsWith("... 950 more trials ended, 1,000 in all\n"));
+    CHECK_THAT(
+        view.end(nni::Summary{}, {}, lines), Catch::Matchers::StartsWith("... 950 more trials ended, 1,000 in all\n"));
   }
 }
 

@@ -141,7 +141,8 @@ struct ConsoleObserver::State {
   console::detail::Output output;
 };
 
-NNI_INLINE ConsoleObserver::ConsoleObserver(ConsoleOptions options) : state_(std::make_shared<State>(std::move(options))) {}
+NNI_INLINE ConsoleObserver::ConsoleObserver(ConsoleOptions options)
+    : state_(std::make_shared<State>(std::move(options))) {}
 
 NNI_INLINE ConsoleObserver::operator Observer() const {
   Observer hooks;

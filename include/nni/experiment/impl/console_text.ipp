@@ -42,8 +42,15 @@ NNI_INLINE std::size_t letter_width(char32_t code) {
   };
   // Unicode's combining marks and wide letters, in coarse ranges: enough to keep lines within the terminal.
   static constexpr std::array<Range, 3> none{{{0x300, 0x36f}, {0x200b, 0x200f}, {0xfe00, 0xfe0f}}};
-  static constexpr std::array<Range, 8> wide{{{0x1100, 0x115f}, {0x2e80, 0xa4cf}, {0xac00, 0xd7a3}, {0xf900, 0xfaff},
-                                              {0xfe30, 0xfe6f}, {0xff00, 0xff60}, {0x1f300, 0x1faff}, {0x20000, 0x3fffd}}};
+  static constexpr std::array<Range, 8> wide{
+      {{0x1100, 0x115f},
+       {0x2e80, 0xa4cf},
+       {0xac00, 0xd7a3},
+       {0xf900, 0xfaff},
+       {0xfe30, 0xfe6f},
+       {0xff00, 0xff60},
+       {0x1f300, 0x1faff},
+       {0x20000, 0x3fffd}}};
   const auto holds = [code](const Range& range) { return code >= range.first && code <= range.last; };
   if (std::any_of(none.begin(), none.end(), holds)) return 0;
   return std::any_of(wide.begin(), wide.end(), holds) ? 2 : 1;
@@ -175,8 +182,8 @@ NNI_INLINE std::string render_line(const Line& line, std::size_t columns, bool c
   return bytes;
 }
 
-NNI_INLINE std::vector<std::string> wrap_words(const std::vector<std::string>& words, std::size_t columns,
-                                               std::size_t limit) {
+NNI_INLINE std::vector<std::string> wrap_words(
+    const std::vector<std::string>& words, std::size_t columns, std::size_t limit) {
   std::vector<std::string> lines;
   for (const std::string& word : words) {
     const bool fits = !lines.empty() && display_width(lines.back()) + 1 + display_width(word) <= columns;

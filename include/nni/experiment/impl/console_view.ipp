@@ -34,8 +34,8 @@ NNI_INLINE std::string_view signal_name(int number) {
 
 /// The state of a trial in words.
 NNI_INLINE std::string_view words_of(TrialJobStatus status) {
-  constexpr std::string_view words[] = {"unknown", "waiting",  "running",           "succeeded",
-                                        "failed",  "canceled", "canceled at the end", "stopped early"};
+  constexpr std::string_view words[] = {
+      "unknown", "waiting", "running", "succeeded", "failed", "canceled", "canceled at the end", "stopped early"};
   return words[static_cast<std::size_t>(status)];
 }
 
@@ -68,8 +68,9 @@ NNI_INLINE std::string count_of(std::uint64_t count, std::string_view thing) {
 /// Counts of ended trials in words, those that are not zero.
 NNI_INLINE Line counts(const std::uint64_t (&by_status)[8]) {
   Line line;
-  for (const TrialJobStatus status : {TrialJobStatus::succeeded, TrialJobStatus::early_stopped, TrialJobStatus::failed,
-                                      TrialJobStatus::user_canceled, TrialJobStatus::sys_canceled}) {
+  for (const TrialJobStatus status :
+       {TrialJobStatus::succeeded, TrialJobStatus::early_stopped, TrialJobStatus::failed, TrialJobStatus::user_canceled,
+        TrialJobStatus::sys_canceled}) {
     const std::uint64_t count = by_status[static_cast<std::size_t>(status)];
     if (count == 0) continue;
     if (!line.empty()) line.push_back({", "});
@@ -84,8 +85,9 @@ NNI_INLINE std::optional<double> share_done(const Progress& progress) {
   if (progress.max_trials && *progress.max_trials > 0)
     share = static_cast<double>(progress.finished) / static_cast<double>(*progress.max_trials);
   if (progress.max_duration && progress.max_duration->count() > 0)
-    share = std::max(share.value_or(0), static_cast<double>(progress.elapsed.count()) /
-                                            static_cast<double>(progress.max_duration->count()));
+    share = std::max(
+        share.value_or(0),
+        static_cast<double>(progress.elapsed.count()) / static_cast<double>(progress.max_duration->count()));
   if (share) share = std::clamp(*share, 0.0, 1.0);
   return share;
 }
@@ -124,7 +126,8 @@ NNI_INLINE Line state_line(const Progress& progress) {
 
 NNI_INLINE std::vector<std::string> parameter_words(const Parameters& parameters) {
   std::vector<std::string> words;
-  for (const auto& [name, value] : parameter_cells(parameters)) words.push_back(name.empty() ? value : name + "=" + value);
+  for (const auto& [name, value] : parameter_cells(parameters))
+    words.push_back(name.empty() ? value : name + "=" + value);
   return words;
 }
 
@@ -153,12 +156,13 @@ NNI_INLINE Table best_table(const Summary& summary) {
     const TrialJobDetail& trial = summary.top[row];
     const auto value = final_number(trial);
     const auto time = took(trial);
-    std::vector<std::string> cells{std::to_string(trial.trial.number), to_string(trial.trial),
-                                   value ? short_number(*value) : "", time ? to_string(*time) : ""};
+    std::vector<std::string> cells{
+        std::to_string(trial.trial.number), to_string(trial.trial), value ? short_number(*value) : "",
+        time ? to_string(*time) : ""};
     if (!in_columns) cells.push_back(joined(parameter_words(trial.parameters)));
     for (std::size_t k = 0; in_columns && k < names.size(); ++k) {
-      const auto at = std::find_if(values[row].begin(), values[row].end(),
-                                   [&](const auto& cell) { return cell.first == names[k]; });
+      const auto at = std::find_if(
+          values[row].begin(), values[row].end(), [&](const auto& cell) { return cell.first == names[k]; });
       cells.push_back(at == values[row].end() ? "" : at->second);
     }
     table.rows.push_back(std::move(cells));
@@ -182,11 +186,13 @@ NNI_INLINE std::size_t usable(const Style& style) {
 NNI_INLINE std::vector<Line> progress_lines(const Progress& progress, std::string_view name, const Style& style) {
   const std::size_t columns = usable(style);
   std::vector<Line> lines{bar_line(progress, name, columns), state_line(progress)};
-  if (progress.status == ExperimentStatus::stopping) lines.push_back({{"  " + std::string(stopping_text), Look::notice}});
+  if (progress.status == ExperimentStatus::stopping)
+    lines.push_back({{"  " + std::string(stopping_text), Look::notice}});
   if (progress.waiting != 0 && !progress.waiting_reason.empty())
     lines.push_back({{"  waiting: " + printable(progress.waiting_reason), Look::notice}});
   if (progress.best_value) {
-    lines.push_back({{"  best "}, {short_number(*progress.best_value), Look::strong},
+    lines.push_back({{"  best "},
+                     {short_number(*progress.best_value), Look::strong},
                      {" by " + describe_trial(progress.best_trial)}});
     for (std::string& text : wrap_words(parameter_words(progress.best_parameters), columns - 4, 3))
       lines.push_back({{"    " + std::move(text), Look::faint}});
@@ -221,7 +227,8 @@ NNI_INLINE std::string render_start(const ExperimentStart& start, std::string_vi
     if (start.adopted != 0) text += " with " + std::to_string(start.adopted) + " still running";
   }
   text += start.directory.empty() ? "; nothing is kept" : " in " + printable(start.directory.string());
-  if (!how_to_resume.empty() && !start.directory.empty()) text += "; to go on after a stop: " + std::string(how_to_resume);
+  if (!how_to_resume.empty() && !start.directory.empty())
+    text += "; to go on after a stop: " + std::string(how_to_resume);
   return text + "\n";
 }
 
@@ -240,32 +247,34 @@ NNI_INLINE std::optional<Duration> estimate_rest(const Progress& progress) {
   return rest;
 }
 
-NNI_INLINE std::vector<std::string> render_progress(const Progress& progress, std::string_view name,
-                                                    const Style& style) {
+NNI_INLINE std::vector<std::string> render_progress(
+    const Progress& progress, std::string_view name, const Style& style) {
   std::vector<std::string> texts;
   for (const Line& line : detail::progress_lines(progress, name, style))
     texts.push_back(render_line(line, detail::usable(style), style.color));
   return texts;
 }
 
-NNI_INLINE std::string render_summary(const Summary& summary, const std::vector<Excerpt>& excerpts,
-                                      const Style& style) {
+NNI_INLINE std::string render_summary(
+    const Summary& summary, const std::vector<Excerpt>& excerpts, const Style& style) {
   const std::size_t columns = detail::usable(style);
   std::string text;
   const auto add = [&](const Line& line) { text += render_line(line, 100'000, style.color) + "\n"; };
 
   Line head{{"experiment " + printable(summary.name.empty() ? summary.id.value : summary.name), Look::strong}};
-  head.push_back({" " + std::string(detail::words_of(summary.status)) + ": " + detail::count_of(summary.finished, "trial") +
-                  " in " + to_string(summary.duration)});
+  head.push_back({" " + std::string(detail::words_of(summary.status)) + ": " +
+                  detail::count_of(summary.finished, "trial") + " in " + to_string(summary.duration)});
   const Line counts = detail::counts(summary.by_status);
   if (!counts.empty()) head.push_back({", "});
   head.insert(head.end(), counts.begin(), counts.end());
   add(head);
   if (!summary.message.empty()) add({{"  " + printable(summary.message), Look::bad}});
   if (summary.garbage_messages != 0)
-    add({{"  " + detail::count_of(summary.garbage_messages, "message") + " of trials could not be understood", Look::notice}});
+    add({{"  " + detail::count_of(summary.garbage_messages, "message") + " of trials could not be understood",
+          Look::notice}});
   if (summary.late_messages != 0)
-    add({{"  " + detail::count_of(summary.late_messages, "message") + " came after the end of the trial", Look::notice}});
+    add({{"  " + detail::count_of(summary.late_messages, "message") + " came after the end of the trial",
+          Look::notice}});
 
   if (!summary.top.empty()) {
     add({});
@@ -281,7 +290,8 @@ NNI_INLINE std::string render_summary(const Summary& summary, const std::vector<
     for (std::size_t k = 0; k < summary.failures.size(); ++k) {
       const TrialJobDetail& trial = summary.failures[k];
       const auto time = detail::took(trial);
-      add({{"  " + describe_trial(trial.trial) + ": "}, {describe_end(trial), Look::bad},
+      add({{"  " + describe_trial(trial.trial) + ": "},
+           {describe_end(trial), Look::bad},
            {time ? " after " + to_string(*time) : ""}});
       if (k >= excerpts.size() || excerpts[k].file.empty()) continue;
       const bool empty = excerpts[k].lines.empty();
@@ -350,7 +360,8 @@ NNI_INLINE std::string View::trial_line(const TrialJobDetail& trial, const Style
 
 NNI_INLINE std::string View::left_out_line() {
   if (left_out_ == 0) return "";
-  std::string line = "... " + detail::count_of(std::exchange(left_out_, 0), "more trial") + " ended, " + grouped(ended_);
+  std::string line =
+      "... " + detail::count_of(std::exchange(left_out_, 0), "more trial") + " ended, " + grouped(ended_);
   if (progress_.max_trials) line += " of " + grouped(*progress_.max_trials);
   line += " in all";
   if (progress_.best_value) line += ", best " + short_number(*progress_.best_value);
