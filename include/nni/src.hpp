@@ -43,6 +43,7 @@
 #include <nni/net/impl/url.ipp>
 #include <nni/session/impl/ledger.ipp>
 #include <nni/testing/impl/manual_clock.ipp>
+#include <nni/transport/impl/http.ipp>
 #include <nni/trial/impl/channel_server.ipp>
 #include <nni/trial/impl/json_scanner.ipp>
 #include <nni/trial/impl/protocol.ipp>

@@ -43,7 +43,9 @@ concept TrialChannel = requires(T& t, RunId run, Parameters parameters, Receipt 
 ///  7. `open` is awaited before anything else; it throws when no trial could be reached, and starts nothing then;
 ///  8. `environment` says what the process of a run must be told to find the channel; it is called once before the
 ///     run is submitted, does no I/O, and the values may hold secrets: they go to the trial and nowhere else;
-///  9. `close` ends whatever `open` started; a pending `next_message` ends with `Errc::closed`.
+///  9. a transport that brings parameters to trials has a member `prepare(const TrialJobForm&)`, which is called before
+///     `environment`: every request of the run for its first parameters is answered from the form;
+/// 10. `close` ends whatever `open` started; a pending `next_message` ends with `Errc::closed`.
 ///
 /// @tparam T      policy type; declares `using role = nni::role::metric_transport;`
 /// @tparam Store  the storage of the experiment

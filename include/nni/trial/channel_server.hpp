@@ -101,6 +101,9 @@ class ChannelServer {
   /// @returns       the value of `NNI_TRIAL_COMMAND_CHANNEL`, which is a secret of this run
   std::string admit(RunId run, std::string record);
 
+  /// The address of a run, as `admit` returned it. A run that is not known is admitted without parameters.
+  std::string url(RunId run);
+
   /// Makes a run known under a token of an earlier server, for trials that live on.
   /// @param token  as `token` returned it
   void restore(RunId run, std::string_view token, std::string record);

@@ -96,6 +96,7 @@ class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
   std::size_t runs() const noexcept { return tokens_.size(); }
   std::string admit(RunId run, Token token, std::string record);
   std::string admit(RunId run, std::string record);
+  std::string url(RunId run);
   std::optional<Token> token_of(RunId run) const;
   void send(RunId run, std::string record);
   void dismiss(RunId run);
@@ -104,6 +105,7 @@ class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
   awaitable<void> close();
 
  private:
+  std::string url_of(const Channel& channel, const Token& token) const;
   void handle(const net::Request& request, net::Responder reply);
   void handle_put(Channel& channel, const net::Request& request, net::Responder reply);
   void handle_poll(Channel& channel, const Token& token, net::Responder reply);
@@ -174,11 +176,20 @@ NNI_INLINE std::string ChannelCore::admit(RunId run, Token token, std::string re
   channel.trial = to_string(run.trial);
   channel.record = std::move(record);
   tokens_[run] = token;
+  answer_polls(channel);
+  return url_of(channel, token);
+}
+
+NNI_INLINE std::string ChannelCore::url(RunId run) {
+  const std::optional<Token> token = token_of(run);
+  return token ? url_of(channels_.at(*token), *token) : admit(run, {});
+}
+
+NNI_INLINE std::string ChannelCore::url_of(const Channel& channel, const Token& token) const {
   const std::string host = options_.advertise.empty() ? "localhost" : options_.advertise;
   std::string url = "http://";
   url += host.find(':') == std::string::npos ? host : "[" + host + "]";
   url += ":" + std::to_string(port()) + "/" + token.text() + "/env/" + options_.environment + "/" + channel.trial;
-  answer_polls(channel);
   return url;
 }
 
@@ -434,6 +445,8 @@ NNI_INLINE unsigned short ChannelServer::port() const noexcept { return core_->p
 NNI_INLINE std::size_t ChannelServer::runs() const noexcept { return core_->runs(); }
 
 NNI_INLINE std::string ChannelServer::admit(RunId run, std::string record) { return core_->admit(run, std::move(record)); }
+
+NNI_INLINE std::string ChannelServer::url(RunId run) { return core_->url(run); }
 
 NNI_INLINE void ChannelServer::restore(RunId run, std::string_view token, std::string record) {
   const std::optional<detail::Token> known = detail::Token::parse(token);

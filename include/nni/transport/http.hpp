@@ -1,0 +1,99 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nni/async/awaitable.hpp>
+#include <nni/async/context.hpp>
+#include <nni/core/event.hpp>
+#include <nni/core/ids.hpp>
+#include <nni/core/macros.hpp>
+#include <nni/core/parameters.hpp>
+#include <nni/core/roles.hpp>
+#include <nni/core/time.hpp>
+#include <nni/core/trial.hpp>
+
+namespace nni::transport {
+
+namespace detail {
+class HttpInbox;
+}
+
+/// Settings of `Http`.
+struct HttpOptions {
+  /// Where to listen: `localhost`, or an address of this machine, `0.0.0.0` and `::` for all of them. Trials on other
+  /// machines need one that they can reach; traffic is not encrypted, so keep to a network that you trust.
+  std::string listen = "localhost";
+  std::string advertise = {};                          ///< host that trials are told; needed unless they run here
+  unsigned short port = 0;                             ///< 0: a free one
+  std::size_t max_body_bytes = 8 * 1024 * 1024;        ///< largest request of a trial
+  std::size_t max_connections = 20'000;                ///< of all trials together
+  Duration poll_window = std::chrono::seconds(30);     ///< how long a question for parameters is held open
+};
+
+/// Serves NNI's trial channel from this process: for trials that run elsewhere, or that no keeper looks after.
+///
+/// Unmodified trials of NNI's Python library, of nni/trial.hpp and shell scripts with `nni-keeper report` talk to it.
+/// Each run has an address with a random token of its own. A batch of values is answered when all of them are
+/// acknowledged.
+class Http {
+ public:
+  using role = nni::role::metric_transport;
+
+  /// @param options  address and limits
+  /// @throws ConfigError  when it listens on all addresses and does not know which one to tell the trials
+  explicit Http(HttpOptions options = {});
+  Http(Http&&) noexcept;
+  Http& operator=(Http&&) noexcept;
+  ~Http();
+
+  /// Starts to listen. The storage is not used.
+  /// @throws Error  `Errc::in_use`, `Errc::config_invalid`
+  template <class Store>
+  [[nodiscard]] awaitable<void> open(Context& context, Store&) {
+    return open(context);
+  }
+  [[nodiscard]] awaitable<void> open(Context& context);
+
+  /// Binds the parameters of a run, before `environment` is asked for: its first request for parameters gets them,
+  /// and so does each repeated one. A run that was not prepared waits for `send`.
+  void prepare(const TrialJobForm& form);
+
+  /// `NNI_TRIAL_COMMAND_CHANNEL`: the address of the run, a secret.
+  [[nodiscard]] EnvironmentVariables environment(RunId run);
+
+  [[nodiscard]] awaitable<TrialMessage> next_message();
+  [[nodiscard]] awaitable<void> acknowledge(Receipt receipt);
+  [[nodiscard]] awaitable<void> send(RunId run, Parameters parameters);
+
+  /// Returns when the messages of an ended run have been given to `next_message`; requests that come later are
+  /// answered 410.
+  [[nodiscard]] awaitable<void> settle(RunId run);
+
+  /// Answers waiting trials 410 and ends all connections.
+  [[nodiscard]] awaitable<void> close();
+
+  /// Makes a run known under the token that an earlier manager gave it.
+  /// @param token  as `token` returned it
+  void restore(RunId run, std::string_view token, const TrialJobForm& form);
+
+  /// The token of a run, to be kept for `restore`; empty for one that is not known.
+  [[nodiscard]] std::string token(RunId run) const;
+
+  /// The port, once open.
+  [[nodiscard]] unsigned short port() const noexcept;
+
+ private:
+  HttpOptions options_;
+  std::unique_ptr<detail::HttpInbox> inbox_;
+};
+
+}  // namespace nni::transport
+
+#if NNI_HEADER_ONLY
+#include <nni/transport/impl/http.ipp>
+#endif

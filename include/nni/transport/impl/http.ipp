@@ -1,0 +1,191 @@
+#pragma once
+
+#include <nni/async/event.hpp>
+#include <nni/core/error.hpp>
+#include <nni/transport/http.hpp>
+#include <nni/trial/channel_server.hpp>
+#include <nni/trial/protocol.hpp>
+
+#if NNI_WITH_HTTP
+
+#include <deque>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+
+namespace nni::transport::detail {
+
+/// Messages between the server and the session. One request of a trial may bring many values; each has a receipt,
+/// and the request is answered with the last of them.
+class HttpInbox {
+ public:
+  HttpInbox(Context& context, const HttpOptions& options)
+      : server_(context.executor(), server_options(options), [this](trial::ChannelMessage message) { take(std::move(message)); },
+                context.log()) {}
+  HttpInbox(const HttpInbox&) = delete;
+  HttpInbox& operator=(const HttpInbox&) = delete;
+
+  trial::ChannelServer& server() noexcept { return server_; }
+
+  awaitable<TrialMessage> next() {
+    while (messages_.empty()) {
+      if (closed_) throw Error(Errc::closed, "the channel to the trials is closed");
+      auto change = changed_.wait();
+      co_await std::move(change);
+    }
+    TrialMessage message = std::move(messages_.front());
+    messages_.pop_front();
+    const auto undelivered = undelivered_.find(message.metric.run);
+    if (--undelivered->second == 0) {
+      undelivered_.erase(undelivered);
+      delivered_.notify();
+    }
+    co_return message;
+  }
+
+  void acknowledge(Receipt receipt) {
+    const auto found = requests_.find(receipt.value >> receipt_bits);
+    if (found == requests_.end()) return;
+    if (--found->second.open != 0) return;
+    found->second.message.acknowledge();
+    requests_.erase(found);
+  }
+
+  awaitable<void> settle(RunId run) {
+    auto arrived = server_.settle(run);
+    co_await std::move(arrived);
+    server_.dismiss(run);
+    while (undelivered_.contains(run) && !closed_) {
+      auto change = delivered_.wait();
+      co_await std::move(change);
+    }
+  }
+
+  awaitable<void> close() {
+    closed_ = true;
+    changed_.notify();
+    delivered_.notify();
+    auto closing = server_.close();
+    co_await std::move(closing);
+    messages_.clear();
+    undelivered_.clear();
+    requests_.clear();
+  }
+
+  static std::string record(const TrialJobForm& form) { return trial::parameter_record(form.parameter, form.parameters); }
+
+ private:
+  // A receipt is the number of the request and the position in it, so that a receipt is never given twice.
+  static constexpr unsigned receipt_bits = 24;
+
+  struct Request {
+    trial::ChannelMessage message;
+    std::size_t open = 0;   // values that are not acknowledged
+  };
+
+  static trial::ChannelServerOptions server_options(const HttpOptions& options) {
+    trial::ChannelServerOptions result;
+    result.listen = options.listen;
+    result.port = options.port;
+    result.advertise = options.advertise;
+    result.max_body_bytes = options.max_body_bytes;
+    result.max_connections = options.max_connections;
+    result.poll_window = options.poll_window;
+    return result;
+  }
+
+  void take(trial::ChannelMessage message) {
+    const RunId run = message.run;
+    std::uint64_t receipt = ++last_request_ << receipt_bits;
+    std::size_t count = 0;
+    for (Metric& metric : message.metrics) {
+      messages_.emplace_back(std::move(metric), Receipt{receipt++});
+      ++count;
+    }
+    for (std::string& text : message.garbage) {
+      messages_.push_back(TrialMessage::not_understood(run, std::move(text), Receipt{receipt++}));
+      ++count;
+    }
+    message.metrics.clear();
+    message.garbage.clear();
+    undelivered_[run] += count;
+    Request request;
+    request.message = std::move(message);
+    request.open = count;
+    requests_.emplace(last_request_, std::move(request));
+    changed_.notify();
+  }
+
+  trial::ChannelServer server_;
+  std::deque<TrialMessage> messages_;
+  std::unordered_map<RunId, std::size_t> undelivered_;
+  std::unordered_map<std::uint64_t, Request> requests_;
+  std::uint64_t last_request_ = 0;
+  async::event changed_;
+  async::event delivered_;
+  bool closed_ = false;
+};
+
+}  // namespace nni::transport::detail
+
+namespace nni::transport {
+
+NNI_INLINE Http::Http(HttpOptions options) : options_(std::move(options)) {
+  const bool everywhere = options_.listen == "0.0.0.0" || options_.listen == "::";
+  if (everywhere && options_.advertise.empty())
+    throw config_error("advertise", "trials must be told a host; with listen = \"" + options_.listen +
+                                        "\" write the name or address under which they reach this machine");
+  if (options_.advertise.empty() && options_.listen != "localhost") options_.advertise = options_.listen;
+}
+
+NNI_INLINE Http::Http(Http&&) noexcept = default;
+NNI_INLINE Http& Http::operator=(Http&&) noexcept = default;
+NNI_INLINE Http::~Http() = default;
+
+NNI_INLINE awaitable<void> Http::open(Context& context) {
+  inbox_ = std::make_unique<detail::HttpInbox>(context, options_);
+  auto opening = inbox_->server().open();
+  co_await std::move(opening);
+}
+
+NNI_INLINE void Http::prepare(const TrialJobForm& form) {
+  inbox_->server().admit(form.run, detail::HttpInbox::record(form));
+}
+
+NNI_INLINE EnvironmentVariables Http::environment(RunId run) {
+  EnvironmentVariables result;
+  result["NNI_TRIAL_COMMAND_CHANNEL"] = inbox_->server().url(run);
+  return result;
+}
+
+NNI_INLINE awaitable<TrialMessage> Http::next_message() { return inbox_->next(); }
+
+NNI_INLINE awaitable<void> Http::acknowledge(Receipt receipt) {
+  inbox_->acknowledge(receipt);
+  co_return;
+}
+
+NNI_INLINE awaitable<void> Http::send(RunId run, Parameters parameters) {
+  // The position of a further record is not known here; NNI's library does not look at it.
+  inbox_->server().send(run, trial::parameter_record(ParameterId{run.trial.sequence()}, parameters));
+  co_return;
+}
+
+NNI_INLINE awaitable<void> Http::settle(RunId run) { return inbox_->settle(run); }
+
+NNI_INLINE awaitable<void> Http::close() {
+  if (!inbox_) co_return;
+  auto closing = inbox_->close();
+  co_await std::move(closing);
+}
+
+NNI_INLINE void Http::restore(RunId run, std::string_view token, const TrialJobForm& form) {
+  inbox_->server().restore(run, token, detail::HttpInbox::record(form));
+}
+
+NNI_INLINE std::string Http::token(RunId run) const { return inbox_->server().token(run); }
+NNI_INLINE unsigned short Http::port() const noexcept { return inbox_ ? inbox_->server().port() : options_.port; }
+
+}  // namespace nni::transport
+
+#endif  // NNI_WITH_HTTP
