@@ -185,7 +185,8 @@ TEST_CASE("console: the summary has counts, a table of the best, and what failed
 
   CHECK(
       render_summary(summary, {written, silent}, eighty) ==
-      "experiment digits done: 4 trials in 1m12s, 2 succeeded, 2 failed\n"
+      "experiment digits done: 4 trials in 1m12s\n"
+      "  2 succeeded, 2 failed\n"
       "\n"
       "best trials (maximize)\n"
       "  trial  id     value  took   lr\n"
@@ -194,7 +195,7 @@ TEST_CASE("console: the summary has counts, a table of the best, and what failed
           "   0.98  2.1s  0.5\n"
           "      1  " +
           to_string(nni::TrialId{1}) +
-          "    0.9  2.1s  0.5\n"
+          "   0.90  2.1s  0.5\n"
           "\n"
           "failed trials\n"
           "  " +

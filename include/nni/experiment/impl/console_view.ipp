@@ -137,6 +137,26 @@ NNI_INLINE std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
+/// Numbers as text with equally many decimals, so that they can be compared at a glance.
+NNI_INLINE std::vector<std::string> aligned_numbers(const std::vector<TrialJobDetail>& trials) {
+  std::vector<std::string> texts;
+  std::size_t decimals = 0;
+  bool plain = true;
+  for (const TrialJobDetail& trial : trials) {
+    const std::string& text = texts.emplace_back(short_number(final_number(trial).value_or(0)));
+    plain = plain && text.find_first_not_of("-.0123456789") == std::string::npos;
+    if (const std::size_t dot = text.find('.'); dot != std::string::npos)
+      decimals = std::max(decimals, text.size() - dot - 1);
+  }
+  for (std::string& text : texts) {
+    if (!plain || decimals == 0) break;
+    const std::size_t dot = text.find('.');
+    if (dot == std::string::npos) text += ".";
+    text.append(decimals - (dot == std::string::npos ? 0 : text.size() - dot - 1), '0');
+  }
+  return texts;
+}
+
 NNI_INLINE Table best_table(const Summary& summary) {
   Table table{{"trial", "id", "value", "took"}, {}};
   std::vector<std::string> names;
@@ -261,13 +281,14 @@ NNI_INLINE std::string render_summary(
   std::string text;
   const auto add = [&](const Line& line) { text += render_line(line, 100'000, style.color) + "\n"; };
 
-  Line head{{"experiment " + printable(summary.name.empty() ? summary.id.value : summary.name), Look::strong}};
-  head.push_back({" " + std::string(detail::words_of(summary.status)) + ": " +
-                  detail::count_of(summary.finished, "trial") + " in " + to_string(summary.duration)});
-  const Line counts = detail::counts(summary.by_status);
-  if (!counts.empty()) head.push_back({", "});
-  head.insert(head.end(), counts.begin(), counts.end());
-  add(head);
+  add({{"experiment " + printable(summary.name.empty() ? summary.id.value : summary.name), Look::strong},
+       {" " + std::string(detail::words_of(summary.status)) + ": " + detail::count_of(summary.finished, "trial") +
+        " in " + to_string(summary.duration)}});
+  Line counts = detail::counts(summary.by_status);
+  if (!counts.empty()) {
+    counts.insert(counts.begin(), Span{"  "});
+    add(counts);
+  }
   if (!summary.message.empty()) add({{"  " + printable(summary.message), Look::bad}});
   if (summary.garbage_messages != 0)
     add({{"  " + detail::count_of(summary.garbage_messages, "message") + " of trials could not be understood",
