@@ -172,13 +172,12 @@ NNI_INLINE Table best_table(const Summary& summary) {
     table.headers.insert(table.headers.end(), names.begin(), names.end());
   else
     table.headers.emplace_back("parameters");
+  const std::vector<std::string> numbers = aligned_numbers(summary.top);
   for (std::size_t row = 0; row < summary.top.size(); ++row) {
     const TrialJobDetail& trial = summary.top[row];
-    const auto value = final_number(trial);
     const auto time = took(trial);
     std::vector<std::string> cells{
-        std::to_string(trial.trial.number), to_string(trial.trial), value ? short_number(*value) : "",
-        time ? to_string(*time) : ""};
+        std::to_string(trial.trial.number), to_string(trial.trial), numbers[row], time ? to_string(*time) : ""};
     if (!in_columns) cells.push_back(joined(parameter_words(trial.parameters)));
     for (std::size_t k = 0; in_columns && k < names.size(); ++k) {
       const auto at = std::find_if(
