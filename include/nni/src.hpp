@@ -15,6 +15,7 @@
 
 #include <boost/asio/impl/src.hpp>
 
+#include <nni/assessing/impl/median_stop.ipp>
 #include <nni/async/impl/cancellation.ipp>
 #include <nni/async/impl/clock.ipp>
 #include <nni/async/impl/event.ipp>
@@ -36,6 +37,7 @@
 #include <nni/core/impl/parameters.ipp>
 #include <nni/core/impl/random.ipp>
 #include <nni/core/impl/search_space.ipp>
+#include <nni/core/impl/search_space_json.ipp>
 #include <nni/core/impl/time.ipp>
 #include <nni/experiment/impl/options.ipp>
 #include <nni/experiment/impl/summary.ipp>
@@ -47,4 +49,7 @@
 #include <nni/trial/impl/channel_server.ipp>
 #include <nni/trial/impl/json_scanner.ipp>
 #include <nni/trial/impl/protocol.ipp>
+#include <nni/tuning/detail/impl/parzen.ipp>
+#include <nni/tuning/impl/grid.ipp>
 #include <nni/tuning/impl/random.ipp>
+#include <nni/tuning/impl/tpe.ipp>

@@ -70,7 +70,8 @@ class CounterRandom {
   /// @param bound  at least 1
   [[nodiscard]] std::uint64_t below(std::uint64_t bound) noexcept;
 
-  /// Normal with mean 0 and deviation 1.
+  /// Normal with mean 0 and deviation 1, by the polar method: two numbers at a time.
+  /// Source: Marsaglia, Bray, "A convenient method for generating normal variables", SIAM Review 6, 1964.
   [[nodiscard]] double normal() noexcept;
 
  private:
@@ -81,6 +82,8 @@ class CounterRandom {
   std::array<std::uint32_t, 4> counter_;
   std::array<std::uint64_t, 2> bits_{};
   unsigned left_ = 0;
+  bool has_normal_ = false;
+  double normal_ = 0.0;  ///< the second number of a pair
 };
 
 /// Probability that a standard normal number is at most `x`.

@@ -23,7 +23,24 @@ NNI_INLINE std::uint64_t CounterRandom::below(std::uint64_t bound) noexcept {
   return bits % bound;
 }
 
-NNI_INLINE double CounterRandom::normal() noexcept { return normal_quantile(uniform()); }
+NNI_INLINE double CounterRandom::normal() noexcept {
+  if (has_normal_) {
+    has_normal_ = false;
+    return normal_;
+  }
+  double x = 0.0;
+  double y = 0.0;
+  double square = 0.0;
+  do {
+    x = 2.0 * uniform() - 1.0;
+    y = 2.0 * uniform() - 1.0;
+    square = x * x + y * y;
+  } while (square >= 1.0 || square == 0.0);
+  const double scale = std::sqrt(-2.0 * std::log(square) / square);
+  normal_ = y * scale;
+  has_normal_ = true;
+  return x * scale;
+}
 
 NNI_INLINE double normal_cdf(double x) noexcept { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 

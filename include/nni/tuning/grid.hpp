@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <nni/concepts/tuner.hpp>
+#include <nni/core/search_space.hpp>
+
+namespace nni::tuning {
+
+/// Walks over a grid that becomes finer, until every value was tried.
+///
+/// `choice` and `randint` are tried completely from the start. A numeric dimension begins in its middle and is then
+/// halved again and again on its own scale: 1/2; 1/4, 3/4; 1/8, 3/8, ... A step that changes no value, because of q,
+/// is left out, so a space in which everything is discrete ends, and then there is nothing more to suggest. In other
+/// spaces the limits themselves are approached but not reached.
+///
+/// Suggestion k is the k-th point of this walk: no results are needed, and a resumed experiment goes on behind the
+/// last suggestion. The last dimension changes fastest; dimensions of branches that are not chosen stand still.
+///
+/// Cost: amortised constant per suggestion; memory grows with the number of values per numeric dimension.
+///
+/// Source: NNI 3.0, grid search tuner.
+class Grid {
+ public:
+  using role = role::tuner;
+
+  /// @param space  at least one dimension; an experiment takes it from here
+  explicit Grid(SearchSpace space = {});
+
+  /// The space that suggestions come from.
+  [[nodiscard]] const SearchSpace& search_space() const noexcept { return space_; }
+
+  /// @throws ConfigError  when the space has no dimensions
+  void start(const SearchSpace& space, const Objectives& goals);
+
+  /// Begins a new walk with the next suggestion. @throws ConfigError  when the space has no dimensions
+  void update_search_space(const SearchSpace& space);
+
+  /// Nothing once every point was suggested.
+  [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
+  void observe(const TrialOutcome&) {}
+
+  /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
+  [[nodiscard]] bool suggest(ParameterId id, Point& into);
+  void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
+
+ private:
+  /// The grid of one axis.
+  struct Line {
+    std::vector<double> positions;                      ///< only for numeric axes
+    std::vector<std::pair<double, double>> divisible;   ///< intervals with different values at their ends
+    std::size_t size = 0;                               ///< number of grid values
+    std::size_t known = 0;                              ///< how many of them the walks before this one had
+    std::size_t at = 0;                                 ///< where the walk stands
+  };
+
+  void rewind();
+  bool advance();
+  bool step();
+  bool refine();
+  bool is_new() const;
+  bool active(std::size_t axis) const;
+
+  SearchSpace space_;
+  std::vector<Line> lines_;
+  std::uint64_t first_ = 0;   ///< the suggestion with which the walk began
+  std::uint64_t next_ = 0;    ///< the suggestion that `advance` leads to
+  bool fresh_ = true;         ///< the walk stands on a point that was not looked at
+  bool ended_ = false;
+};
+
+static_assert(Tuner<Grid>);
+
+}  // namespace nni::tuning
+
+#if NNI_HEADER_ONLY
+#include <nni/tuning/impl/grid.ipp>
+#endif

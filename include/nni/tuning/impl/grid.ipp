@@ -1,0 +1,127 @@
+#pragma once
+
+#include <nni/core/error.hpp>
+#include <nni/tuning/grid.hpp>
+
+namespace nni::tuning {
+
+NNI_INLINE Grid::Grid(SearchSpace space) : space_(std::move(space)) { rewind(); }
+
+NNI_INLINE void Grid::start(const SearchSpace& space, const Objectives&) { update_search_space(space); }
+
+NNI_INLINE void Grid::update_search_space(const SearchSpace& space) {
+  if (space.empty()) throw config_error("space", "has no dimensions; a grid needs at least one");
+  if (&space != &space_) space_ = space;
+  first_ = next_;
+  rewind();
+}
+
+NNI_INLINE std::optional<Parameters> Grid::generate(ParameterId id) {
+  Point point;
+  if (!suggest(id, point)) return std::nullopt;
+  return space_.to_parameters(point);
+}
+
+NNI_INLINE bool Grid::suggest(ParameterId id, Point& into) {
+  // The walk stands on the last suggestion; what lies before it is reached from the beginning.
+  if (id.value < first_) first_ = 0;
+  if (id.value < next_ && (ended_ || id.value + 1 < next_)) {
+    next_ = first_;
+    rewind();
+  }
+  while (next_ <= id.value) {
+    if (!advance()) return false;
+    ++next_;
+  }
+  const std::vector<Axis>& axes = space_.axes();
+  into.assign(axes.size(), inactive);
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    if (!active(axis)) continue;
+    const Line& line = lines_[axis];
+    into[axis] = line.positions.empty() ? axes[axis].nth_value(line.at) : axes[axis].value_at(line.positions[line.at]);
+  }
+  return true;
+}
+
+NNI_INLINE void Grid::rewind() {
+  lines_.clear();
+  for (const Axis& axis : space_.axes()) {
+    Line line;
+    if (axis.type == DimensionType::choice || axis.type == DimensionType::randint) {
+      line.size = static_cast<std::size_t>(axis.count);
+    } else {
+      line.size = 1;
+      line.positions = {0.5};
+      const double middle = axis.value_at(0.5);
+      if (axis.value_at(0.0) < middle) line.divisible.emplace_back(0.0, 0.5);
+      if (middle < axis.value_at(1.0)) line.divisible.emplace_back(0.5, 1.0);
+    }
+    lines_.push_back(std::move(line));
+  }
+  fresh_ = true;
+  ended_ = lines_.empty();
+}
+
+// Moves to the next point that no earlier and coarser walk had.
+NNI_INLINE bool Grid::advance() {
+  while (!ended_) {
+    if (fresh_) {
+      fresh_ = false;
+    } else if (!step()) {
+      ended_ = !refine();
+      continue;
+    }
+    if (is_new()) return true;
+  }
+  return false;
+}
+
+// Moves to the next point of this walk; the last active axis is the fastest.
+NNI_INLINE bool Grid::step() {
+  for (std::size_t axis = lines_.size(); axis-- > 0;) {
+    if (!active(axis)) continue;
+    if (++lines_[axis].at < lines_[axis].size) return true;
+    lines_[axis].at = 0;
+  }
+  return false;
+}
+
+// Halves what can be halved and begins the next walk; false when nothing changed.
+NNI_INLINE bool Grid::refine() {
+  bool refined = false;
+  for (std::size_t index = 0; index < lines_.size(); ++index) {
+    Line& line = lines_[index];
+    const Axis& axis = space_.axes()[index];
+    line.known = line.size;
+    std::vector<std::pair<double, double>> divisible;
+    for (const auto& [left, right] : line.divisible) {
+      const double middle = 0.5 * (left + right);
+      const double value = axis.value_at(middle);
+      const bool differs_left = axis.value_at(left) < value;
+      const bool differs_right = value < axis.value_at(right);
+      // The limits are no points of the grid, so beside them one difference is enough.
+      if ((differs_left || left == 0.0) && (differs_right || right == 1.0)) line.positions.push_back(middle);
+      if (differs_left) divisible.emplace_back(left, middle);
+      if (differs_right) divisible.emplace_back(middle, right);
+    }
+    line.divisible = std::move(divisible);
+    if (!line.positions.empty()) line.size = line.positions.size();
+    refined = refined || line.size > line.known || !line.divisible.empty();
+  }
+  fresh_ = true;
+  return refined;
+}
+
+NNI_INLINE bool Grid::is_new() const {
+  for (std::size_t axis = 0; axis < lines_.size(); ++axis)
+    if (active(axis) && lines_[axis].at >= lines_[axis].known) return true;
+  return false;
+}
+
+NNI_INLINE bool Grid::active(std::size_t axis) const {
+  const Axis& self = space_.axes()[axis];
+  if (self.parent == Axis::no_parent) return true;
+  return active(self.parent) && lines_[self.parent].at == self.branch;
+}
+
+}  // namespace nni::tuning

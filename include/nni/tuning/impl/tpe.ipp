@@ -1,0 +1,230 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <nni/core/error.hpp>
+#include <nni/tuning/tpe.hpp>
+
+namespace nni::tuning {
+
+NNI_INLINE Tpe::Tpe(SearchSpace space, TpeOptions options, Seed seed)
+    : model_(std::make_unique<Model>(std::move(space))), options_(options), seed_(seed) {
+  ProblemList problems;
+  const auto at_least_one = [&problems](const char* key, int value) {
+    if (value < 1) problems.add(key, "is " + std::to_string(value) + ", but must be at least 1");
+  };
+  at_least_one("tpe.startup_trials", options.startup_trials);
+  at_least_one("tpe.candidates", options.candidates);
+  at_least_one("tpe.good_at_most", options.good_at_most);
+  if (!(options.good_share > 0.0 && options.good_share < 1.0))
+    problems.add("tpe.good_share", "is " + to_json_text(options.good_share) + ", but must lie between 0 and 1");
+  if (!(options.prior_weight > 0.0 && std::isfinite(options.prior_weight)))
+    problems.add("tpe.prior_weight", "is " + to_json_text(options.prior_weight) + ", but must be greater than 0");
+  problems.throw_if_any();
+}
+
+NNI_INLINE void Tpe::start(const SearchSpace& space, const Objectives& goals) {
+  goals_ = goals;
+  update_search_space(space);
+}
+
+NNI_INLINE void Tpe::update_search_space(const SearchSpace& space) {
+  auto next = std::make_unique<Model>(space);
+  std::swap(model_, next);
+  const Model& old = *next;
+  std::unordered_map<std::uint32_t, std::uint64_t> ids;
+  for (const auto& [id, index] : old.running) ids.emplace(index, id);
+  std::vector<double> positions(old.space.axes().size());
+  Point point;
+  for (std::uint32_t index = 0; index < old.records.size(); ++index) {
+    const Record& known = old.records[index];
+    if (known.state == State::gone) continue;
+    for (std::size_t axis = 0; axis < positions.size(); ++axis) {
+      const double at = static_cast<double>(old.bad.coordinate(index, axis));
+      const Axis& self = old.space.axes()[axis];
+      positions[axis] = self.type == DimensionType::choice ? (at + 0.5) / static_cast<double>(self.count) : at;
+    }
+    old.space.point_at(positions, point);
+    const std::optional<Point> fitting = model_->space.to_point(old.space.to_parameters(point));
+    if (!fitting) continue;
+    const std::uint32_t kept = record(*fitting);
+    if (known.state == State::running) model_->running.emplace(ids.at(index), kept);
+    else settle(kept, known.state, known.loss);
+  }
+}
+
+NNI_INLINE std::optional<Parameters> Tpe::generate(ParameterId id) {
+  Point point;
+  if (!suggest(id, point)) return std::nullopt;
+  return model_->space.to_parameters(point);
+}
+
+NNI_INLINE bool Tpe::suggest(ParameterId id, Point& into) {
+  Model& model = *model_;
+  if (model.unvisited.exhausted()) return false;
+  const bool known = model.order.size() >= static_cast<std::size_t>(options_.startup_trials);
+  if (!known || !draw_by_model(id, into)) draw_at_random(id, into);
+  model.running.insert_or_assign(id.value, record(into));
+  return true;
+}
+
+NNI_INLINE void Tpe::draw_at_random(ParameterId id, Point& into) {
+  Model& model = *model_;
+  std::vector<double> positions(model.space.axes().size());
+  for (std::uint32_t attempt = 0; attempt < 16; ++attempt) {
+    CounterRandom random(seed_, id, attempt);
+    for (double& position : positions) position = random.uniform();
+    model.space.point_at(positions, into);
+    if (!model.unvisited.active() || !model.unvisited.visited(model.space.index_of(into))) return;
+  }
+  into = model.space.configuration(model.unvisited.next(model.space.index_of(into)));
+}
+
+// False when every candidate was suggested before.
+NNI_INLINE bool Tpe::draw_by_model(ParameterId id, Point& into) {
+  Model& model = *model_;
+  split();
+  const std::vector<Axis>& axes = model.space.axes();
+  // Streams above those of the random draws.
+  CounterRandom random(seed_, id, 1U << 16);
+  std::vector<float> candidate(axes.size());
+  std::vector<double> positions(axes.size());
+  double best = -std::numeric_limits<double>::infinity();
+  Point point;
+  for (int count = 0; count < options_.candidates; ++count) {
+    model.good.draw(random, options_.prior_weight, candidate);
+    const double ratio = model.good.log_density(candidate, options_.prior_weight) -
+                         model.bad.log_density(candidate, options_.prior_weight);
+    if (!(ratio > best)) continue;
+    for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+      const double at = static_cast<double>(candidate[axis]);
+      const bool index = axes[axis].type == DimensionType::choice;
+      positions[axis] = index ? (at + 0.5) / static_cast<double>(axes[axis].count) : at;
+    }
+    model.space.point_at(positions, point);
+    if (model.unvisited.active() && model.unvisited.visited(model.space.index_of(point))) continue;
+    best = ratio;
+    into = point;
+  }
+  return std::isfinite(best);
+}
+
+NNI_INLINE void Tpe::observe(const TrialOutcome& outcome) {
+  State state = State::failed;
+  if (outcome.status == TrialJobStatus::user_canceled || outcome.status == TrialJobStatus::sys_canceled) state = State::gone;
+  const bool useful = outcome.status == TrialJobStatus::succeeded || outcome.status == TrialJobStatus::early_stopped;
+  if (useful && outcome.value && std::isfinite(*outcome.value)) state = State::finished;
+  if (model_->running.contains(outcome.parameter.value)) {
+    conclude(outcome.parameter, nullptr, state, outcome.value.value_or(0.0));
+  } else if (const std::optional<Point> point = model_->space.to_point(outcome.parameters)) {
+    conclude(outcome.parameter, &*point, state, outcome.value.value_or(0.0));
+  }
+}
+
+NNI_INLINE void Tpe::learn(ParameterId id, const Point& point, std::optional<double> value) {
+  conclude(id, &point, value ? State::finished : State::failed, value.value_or(0.0));
+}
+
+// A point that was not suggested by this object comes from an experiment that is resumed.
+NNI_INLINE void Tpe::conclude(ParameterId id, const Point* point, State state, double value) {
+  const auto found = model_->running.find(id.value);
+  std::uint32_t index = 0;
+  if (found != model_->running.end()) {
+    index = found->second;
+    model_->running.erase(found);
+  } else {
+    index = record(*point);
+  }
+  settle(index, state, goals_.loss(value));
+}
+
+NNI_INLINE std::uint32_t Tpe::record(const Point& point) {
+  Model& model = *model_;
+  const std::vector<Axis>& axes = model.space.axes();
+  std::vector<float> coordinates(axes.size(), static_cast<float>(inactive));
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    if (std::isnan(point[axis])) continue;
+    if (axes[axis].type == DimensionType::choice) {
+      coordinates[axis] = static_cast<float>(point[axis]);
+      continue;
+    }
+    // On a lattice of 2^-20: a value that went through text may differ in its last bit, its kernel must not.
+    const double position = std::nearbyint(axes[axis].position_of(point[axis]) * 0x1p20) * 0x1p-20;
+    coordinates[axis] = static_cast<float>(std::clamp(position, 0x1p-20, 1.0 - 0x1p-20));
+  }
+  if (model.unvisited.active()) model.unvisited.visit(model.space.index_of(point));
+  model.bad.add(coordinates, weight_of(State::running));
+  model.records.emplace_back();
+  return static_cast<std::uint32_t>(model.records.size() - 1);
+}
+
+NNI_INLINE void Tpe::settle(std::uint32_t index, State state, double loss) {
+  Model& model = *model_;
+  Record& own = model.records[index];
+  own.state = state;
+  own.loss = loss;
+  if (!own.good) model.bad.set_weight(index, weight_of(state));
+  if (state != State::finished) return;
+  model.order.insert(place_of(loss, index, model.order), index);
+}
+
+// Decides which records are good, and fits both mixtures.
+NNI_INLINE void Tpe::split() {
+  Model& model = *model_;
+  const std::vector<std::uint32_t> good = best_records();
+  for (const std::uint32_t index : model.above) {
+    model.records[index].good = false;
+    model.bad.set_weight(index, weight_of(model.records[index].state));
+  }
+  std::vector<float> point(model.space.axes().size());
+  model.good.clear();
+  for (const std::uint32_t index : good) {
+    model.records[index].good = true;
+    model.bad.set_weight(index, 0.0F);
+    for (std::size_t axis = 0; axis < point.size(); ++axis) point[axis] = model.bad.coordinate(index, axis);
+    model.good.add(point, 1.0F);
+  }
+  model.above = good;
+  model.good.fit();
+  model.bad.fit();
+}
+
+// The good part: the best results, and trials in flight at the rank that the liar gives them.
+NNI_INLINE std::vector<std::uint32_t> Tpe::best_records() const {
+  const Model& model = *model_;
+  std::vector<std::uint32_t> ranked = model.order;
+  const bool lying = options_.liar == Liar::mean || options_.liar == Liar::best;
+  if (lying && !model.running.empty()) {
+    double lie = model.records[model.order.front()].loss;
+    if (options_.liar == Liar::mean) {
+      double sum = 0.0;
+      for (const std::uint32_t index : model.order) sum += model.records[index].loss;
+      lie = sum / static_cast<double>(model.order.size());
+    }
+    std::vector<std::uint32_t> running;
+    for (const auto& [id, index] : model.running) running.push_back(index);
+    std::sort(running.begin(), running.end());
+    ranked.insert(place_of(lie, std::numeric_limits<std::uint32_t>::max(), ranked), running.begin(), running.end());
+  }
+  const auto share = static_cast<std::size_t>(std::ceil(options_.good_share * static_cast<double>(ranked.size())));
+  ranked.resize(std::min({share, static_cast<std::size_t>(options_.good_at_most), ranked.size()}));
+  return ranked;
+}
+
+// Among equal results the order of suggestion counts: what is suggested next must not depend on who finished first.
+NNI_INLINE std::vector<std::uint32_t>::iterator Tpe::place_of(double loss, std::uint32_t index,
+                                                              std::vector<std::uint32_t>& ranked) const {
+  return std::upper_bound(ranked.begin(), ranked.end(), loss, [this, index](double value, std::uint32_t other) {
+    const double there = model_->records[other].loss;
+    return value < there || (value == there && index < other);
+  });
+}
+
+NNI_INLINE float Tpe::weight_of(State state) const noexcept {
+  if (state == State::running) return options_.liar == Liar::none ? 0.0F : 1.0F;
+  return state == State::gone ? 0.0F : 1.0F;
+}
+
+}  // namespace nni::tuning

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <nni/concepts/tuner.hpp>
+#include <nni/core/random.hpp>
+#include <nni/core/search_space.hpp>
+#include <nni/tuning/detail/parzen.hpp>
+#include <nni/tuning/detail/unvisited.hpp>
+
+namespace nni::tuning {
+
+/// What a trial in flight is taken for until its result is known.
+enum class Liar {
+  worst,  ///< as bad as the worst: other trials keep away from it
+  mean,   ///< as the mean of all results
+  best,   ///< as good as the best: other trials gather around it
+  none    ///< it does not count
+};
+
+/// Settings of `Tpe`.
+struct TpeOptions {
+  int startup_trials = 10;     ///< random suggestions until so many results are known, at least 1
+  int candidates = 24;         ///< points that are drawn and compared for one suggestion, at least 1
+  double good_share = 0.1;     ///< share of the results that count as good, in (0, 1)
+  int good_at_most = 25;       ///< but never more than so many, at least 1
+  double prior_weight = 1.0;   ///< weight of the user's distribution; each result has 1; greater than 0
+  Liar liar = Liar::worst;     ///< for trials in flight
+};
+
+/// Tree-structured Parzen estimator: draws where good results are dense and bad ones are not.
+///
+/// Results are split into a good and a bad part, each is turned into a density over *all* parameters at once, so that
+/// it sees which values go together, and of several points drawn from the good density the one with the highest
+/// ratio of good to bad is suggested. Choices have kernels of their own; a parameter of a branch counts where its
+/// branch was chosen; logarithmic parameters are treated on the logarithmic scale.
+///
+/// Which trials count: a finite value of a trial that succeeded, or was stopped early, is a result. A trial that
+/// failed, or ended without a value, counts among the bad ones, since what breaks a trial is worth avoiding. A trial
+/// that was cancelled says nothing. A trial in flight counts as its `liar` says.
+///
+/// In a space of at most 2^20 configurations none is suggested twice, and when all were suggested there is nothing
+/// more. Cost of one suggestion: about (results x dimensions x candidates) / 4 floating point operations; memory about
+/// 4 bytes per result and dimension. Both grow with the number of results without limit.
+///
+/// Sources: Bergstra, Bardenet, Bengio, Kegl, "Algorithms for hyper-parameter optimization", NeurIPS 2011;
+/// Watanabe, "Tree-structured Parzen estimator: understanding its algorithm components and their roles for better
+/// empirical performance", arXiv:2304.11127, 2023; Ginsbourger, Le Riche, Carraro, "Kriging is well-suited to
+/// parallelize optimization", 2010, for the liar.
+class Tpe {
+ public:
+  using role = role::tuner;
+
+  /// @param space    what to choose from; an experiment takes it from here
+  /// @param options  settings
+  /// @param seed     `nni::seed(7)` for suggestions that can be repeated; otherwise a fresh one, which the experiment records
+  /// @throws ConfigError  when an option is out of range
+  explicit Tpe(SearchSpace space = {}, TpeOptions options = {}, Seed seed = random_seed());
+  Tpe(SearchSpace space, Seed seed) : Tpe(std::move(space), TpeOptions{}, seed) {}
+
+  /// The space that suggestions come from.
+  [[nodiscard]] const SearchSpace& search_space() const noexcept { return model_->space; }
+
+  /// What the experiment records, so that a resume goes on with the same numbers.
+  [[nodiscard]] std::uint64_t seed() const noexcept { return seed_.value; }
+
+  /// Takes the recorded seed of an experiment that is resumed. Before `start`.
+  void reseed(std::uint64_t seed) noexcept { seed_.value = seed; }
+
+  void start(const SearchSpace& space, const Objectives& goals);
+  void update_search_space(const SearchSpace& space);
+
+  /// Nothing once every configuration of a small space has been suggested.
+  [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
+  void observe(const TrialOutcome& outcome);
+
+  /// `generate` and `observe` without text: the values only. See nni/tuning/ask_tell.hpp.
+  [[nodiscard]] bool suggest(ParameterId id, Point& into);
+  void learn(ParameterId id, const Point& point, std::optional<double> value);
+
+ private:
+  enum class State : std::uint8_t { running, finished, failed, gone };
+
+  /// One suggestion or observed trial; its kernel in `Model::bad` has the same index.
+  struct Record {
+    double loss = 0.0;
+    State state = State::running;
+    bool good = false;   ///< in the good part of the last split
+  };
+
+  /// Behind a pointer, because the kernels refer to the axes of the space.
+  struct Model {
+    explicit Model(SearchSpace from) : space(std::move(from)), bad(space.axes()), good(space.axes()), unvisited(space) {}
+    SearchSpace space;
+    detail::Parzen bad;               ///< a kernel per record, those in the good part with weight 0
+    detail::Parzen good;
+    detail::Unvisited unvisited;
+    std::vector<Record> records;
+    std::vector<std::uint32_t> order;  ///< finished records, best first
+    std::vector<std::uint32_t> above;  ///< the good part of the last split
+    std::unordered_map<std::uint64_t, std::uint32_t> running;
+  };
+
+  std::uint32_t record(const Point& point);
+  void settle(std::uint32_t index, State state, double loss);
+  void split();
+  [[nodiscard]] std::vector<std::uint32_t> best_records() const;
+  [[nodiscard]] std::vector<std::uint32_t>::iterator place_of(double loss, std::uint32_t index,
+                                                              std::vector<std::uint32_t>& ranked) const;
+  [[nodiscard]] float weight_of(State state) const noexcept;
+  void draw_at_random(ParameterId id, Point& into);
+  bool draw_by_model(ParameterId id, Point& into);
+  void conclude(ParameterId id, const Point* point, State state, double value);
+
+  std::unique_ptr<Model> model_;
+  TpeOptions options_;
+  Seed seed_;
+  Objectives goals_;
+};
+
+static_assert(Tuner<Tpe>);
+
+}  // namespace nni::tuning
+
+#if NNI_HEADER_ONLY
+#include <nni/tuning/impl/tpe.ipp>
+#endif
