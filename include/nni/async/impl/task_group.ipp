@@ -4,13 +4,11 @@
 #include <list>
 #include <utility>
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
 
+#include <nni/async/child.hpp>
 #include <nni/async/task_group.hpp>
 #include <nni/async/waiting.hpp>
 
@@ -18,7 +16,7 @@ namespace nni::async {
 
 /// Shared by the group and the completions of its children, so that neither order of death is wrong.
 struct task_group::Core {
-  using Children = std::list<boost::asio::cancellation_signal>;
+  using Children = std::list<detail::Child>;
 
   explicit Core(boost::asio::any_io_executor where)
       : executor(std::move(where)), context_gone(detail::WaitRegistry::of(executor).gone()) {}
@@ -26,7 +24,7 @@ struct task_group::Core {
   void cancel() {
     cancelled = true;
     // A cancelled child completes later, from the queue: the list does not change under this loop.
-    for (auto& signal : children) signal.emit(boost::asio::cancellation_type::terminal);
+    for (auto& child : children) child.cancel();
   }
 
   void finish(Children::iterator child, const std::exception_ptr& end) {
@@ -56,13 +54,29 @@ NNI_INLINE task_group::~task_group() {
   core_->cancel();
 }
 
+namespace detail {
+
+// Asio's own entry coroutine awaits once more when its work ended without a suspension, and where the work was
+// cancelled meanwhile it throws out of the context's `run`. After this wrapper nothing throws there.
+NNI_INLINE awaitable<void> as_child(awaitable<void> work) {
+  std::exception_ptr failure;
+  try {
+    co_await std::move(work);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  co_await boost::asio::this_coro::throw_if_cancelled(false);
+  if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+}  // namespace detail
+
 NNI_INLINE bool task_group::spawn(awaitable<void> work) {
   if (core_->cancelled) return false;
   const auto child = core_->children.emplace(core_->children.end());
-  boost::asio::co_spawn(
-      core_->executor, std::move(work),
-      boost::asio::bind_cancellation_slot(
-          child->slot(), [core = core_, child](const std::exception_ptr& end) { core->finish(child, end); }));
+  child->start(core_->executor, std::move(work), [core = core_, child](const std::exception_ptr& end) {
+    core->finish(child, end);
+  });
   return true;
 }
 
