@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include <nni/async/awaitable.hpp>
+#include <nni/core/macros.hpp>
+#include <nni/keeper/link.hpp>
+#include <nni/keeper/protocol.hpp>
+
+namespace nni::keeper {
+
+/// The manager's side of a connection to a keeper.
+///
+/// Orders and acknowledgements only fill a buffer, which is sent once per turn of the executor. Belongs to one executor.
+class Client final : public LinkUser, public std::enable_shared_from_this<Client> {
+ public:
+  /// What the client tells. All are called from the executor; none may throw.
+  struct Events {
+    std::function<void(Welcome)> welcome;            ///< the first thing
+    std::function<void(Record)> record;
+    std::function<void()> caught_up;                 ///< all records from before the connection were told
+    std::function<void(std::string)> trouble;        ///< empty: it is over
+    std::function<void()> finished;                  ///< the answer to `finish`
+    std::function<void(std::string)> closed;         ///< the keeper refused or is gone; nothing follows
+  };
+
+  Client(boost::asio::any_io_executor executor, std::shared_ptr<Link> link, Events events);
+  ~Client() = default;
+
+  /// Greets the keeper.
+  void open(const Hello& hello);
+
+  /// The number of a template, which is sent when the keeper does not know it yet.
+  [[nodiscard]] std::uint64_t job(const JobTemplate& job);
+
+  void start(const StartOrder& order);
+  void kill(RunId run, StopReason why);
+  void send(RunId run, std::string_view record);
+  void acknowledge(std::uint64_t position);
+  void finish();
+
+  /// Sends what is buffered, and hangs up. Nothing is told any more.
+  void close();
+
+ private:
+  void on_bytes(std::string_view bytes) override;
+  void on_closed() override;
+
+  void handle(const Frame& frame);
+  void flush_soon();
+  void flush();
+  void end(std::string reason);
+  template <class Write>
+  void command(FrameType type, Write&& write);
+
+  boost::asio::any_io_executor executor_;
+  std::shared_ptr<Link> link_;
+  Events events_;
+  FrameReader reader_;
+  std::uint64_t next_command_ = 1;
+  std::vector<JobTemplate> jobs_;                  // sent; the latest last
+  std::vector<AcknowledgedRange> acknowledged_;    // not sent yet
+  bool flush_posted_ = false;
+  bool ended_ = false;
+};
+
+/// Connects to the keeper of a directory.
+/// @returns       nothing when no keeper listens there
+/// @throws Error  for any other failure
+[[nodiscard]] std::shared_ptr<Link> connect_to_keeper(const boost::asio::any_io_executor& executor,
+                                                      const std::filesystem::path& experiment_directory);
+
+/// Asks the keeper of a directory for its status, or tells it to stop its trials and end. Blocks.
+/// @returns       JSON text; empty when no keeper listens there
+[[nodiscard]] std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop);
+
+}  // namespace nni::keeper
+
+#if NNI_HEADER_ONLY
+#include <nni/keeper/impl/client.ipp>
+#endif

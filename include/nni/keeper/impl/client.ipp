@@ -1,0 +1,182 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+
+#include <nni/core/error.hpp>
+#include <nni/keeper/client.hpp>
+#include <nni/keeper/keeper.hpp>
+#include <nni/keeper/daemon.hpp>
+#include <nni/keeper/socket_path.hpp>
+
+namespace nni::keeper {
+
+namespace detail {
+
+/// Templates that the client remembers to have sent. Experiments use one.
+inline constexpr std::size_t most_jobs = 16;
+
+}  // namespace detail
+
+NNI_INLINE Client::Client(boost::asio::any_io_executor executor, std::shared_ptr<Link> link, Events events)
+    : executor_(std::move(executor)), link_(std::move(link)), events_(std::move(events)) {}
+
+NNI_INLINE void Client::open(const Hello& hello) {
+  link_->start(*this);
+  command(FrameType::hello, [&hello](Writer& out) { encode(out, hello); });
+}
+
+template <class Write>
+void Client::command(FrameType type, Write&& write) {
+  if (ended_) return;
+  append_frame(link_->out(), type, next_command_++, write);
+  flush_soon();
+}
+
+NNI_INLINE std::uint64_t Client::job(const JobTemplate& wanted) {
+  for (std::size_t at = jobs_.size(); at-- > 0;) {
+    const JobTemplate& known = jobs_[at];
+    if (known.arguments == wanted.arguments && known.directory == wanted.directory && known.environment == wanted.environment &&
+        known.discard_output == wanted.discard_output)
+      return known.id;
+  }
+  const std::uint64_t id = jobs_.size() < detail::most_jobs ? jobs_.size() + 1 : jobs_.front().id;
+  if (jobs_.size() == detail::most_jobs) jobs_.erase(jobs_.begin());
+  JobTemplate& added = jobs_.emplace_back(wanted);
+  added.id = id;
+  command(FrameType::job, [&added](Writer& out) { encode(out, added); });
+  return id;
+}
+
+NNI_INLINE void Client::start(const StartOrder& order) {
+  command(FrameType::start, [&order](Writer& out) { encode(out, order); });
+}
+
+NNI_INLINE void Client::kill(RunId run, StopReason why) {
+  command(FrameType::kill, [run, why](Writer& out) { encode_kill(out, run, why); });
+}
+
+NNI_INLINE void Client::send(RunId run, std::string_view record) {
+  command(FrameType::parameters, [run, record](Writer& out) { encode_parameters(out, run, record); });
+}
+
+NNI_INLINE void Client::acknowledge(std::uint64_t position) {
+  if (ended_) return;
+  if (!acknowledged_.empty() && acknowledged_.back().first + acknowledged_.back().count == position)
+    ++acknowledged_.back().count;
+  else
+    acknowledged_.push_back({position, 1});
+  flush_soon();
+}
+
+NNI_INLINE void Client::finish() {
+  // What was acknowledged before must reach the keeper before it ends.
+  flush();
+  command(FrameType::finish, [](Writer&) {});
+}
+
+NNI_INLINE void Client::close() {
+  if (ended_) return;
+  flush();
+  ended_ = true;
+  link_->close();
+}
+
+NNI_INLINE void Client::flush_soon() {
+  if (std::exchange(flush_posted_, true)) return;
+  boost::asio::post(executor_, [self = shared_from_this()] {
+    self->flush_posted_ = false;
+    self->flush();
+  });
+}
+
+NNI_INLINE void Client::flush() {
+  if (ended_) return;
+  if (!acknowledged_.empty()) {
+    append_frame(link_->out(), FrameType::acknowledge, next_command_++, [this](Writer& out) { encode_ranges(out, acknowledged_); });
+    acknowledged_.clear();
+  }
+  if (!link_->out().empty()) link_->flush();
+}
+
+NNI_INLINE void Client::on_bytes(std::string_view bytes) {
+  const std::shared_ptr<Client> keep = shared_from_this();
+  try {
+    reader_.feed(bytes);
+    while (!ended_) {
+      const std::optional<Frame> frame = reader_.next();
+      if (!frame) break;
+      handle(*frame);
+    }
+  } catch (const Error& error) {
+    end(error.what());
+  }
+}
+
+NNI_INLINE void Client::on_closed() {
+  const std::shared_ptr<Client> keep = shared_from_this();
+  end("the keeper has ended");
+}
+
+NNI_INLINE void Client::end(std::string reason) {
+  if (std::exchange(ended_, true)) return;
+  link_->close();
+  events_.closed(std::move(reason));
+}
+
+NNI_INLINE void Client::handle(const Frame& frame) {
+  switch (frame.type) {
+    case FrameType::record: return events_.record(decode_record(frame.payload, frame.sequence).value());
+    case FrameType::welcome: return events_.welcome(decode_welcome(frame.payload).value());
+    case FrameType::refused: return end(std::string(Reader(frame.payload).text()));
+    case FrameType::caught_up: return events_.caught_up();
+    case FrameType::trouble: return events_.trouble(std::string(Reader(frame.payload).text()));
+    case FrameType::finished: return events_.finished();
+    default:
+      throw Error(Errc::protocol, "keeper protocol: a keeper does not send frames of type " + std::to_string(static_cast<int>(frame.type)));
+  }
+}
+
+NNI_INLINE std::shared_ptr<Link> connect_to_keeper(const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory) {
+  const SocketPath path(keeper_directory(experiment_directory), socket_name);
+  boost::asio::local::stream_protocol::socket socket(executor);
+  boost::system::error_code failure;
+  socket.connect(path.endpoint(), failure);   // a local socket connects at once, or not at all
+  if (failure == boost::system::errc::no_such_file_or_directory || failure == boost::system::errc::connection_refused ||
+      failure == boost::system::errc::bad_file_descriptor)
+    return nullptr;
+  if (failure) throw Error(failure, "the keeper in " + keeper_directory(experiment_directory).string() + " cannot be reached");
+  return make_socket_link(std::move(socket));
+}
+
+NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop) {
+  const SocketPath path(keeper_directory(experiment_directory), socket_name);
+  boost::asio::io_context io(1);
+  boost::asio::local::stream_protocol::socket socket(io);
+  boost::system::error_code failure;
+  socket.connect(path.endpoint(), failure);
+  if (failure) return {};
+  std::string out;
+  append_frame(out, stop ? FrameType::stop : FrameType::ask_status, 1, [](Writer&) {});
+  boost::asio::write(socket, boost::asio::buffer(out));
+  FrameReader reader;
+  std::array<char, 4096> buffer;
+  for (;;) {
+    if (const auto frame = reader.next()) {
+      std::string text(Reader(frame->payload).text());
+      if (frame->type == FrameType::status) return text;
+      throw Error(Errc::protocol, text);
+    }
+    const std::size_t got = socket.read_some(boost::asio::buffer(buffer), failure);
+    if (failure) return {};
+    reader.feed(std::string_view(buffer.data(), got));
+  }
+}
+
+}  // namespace nni::keeper

@@ -1,0 +1,236 @@
+#pragma once
+
+#include <nni/keeper/daemon.hpp>
+
+#if NNI_WITH_PROCESS
+
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <vector>
+
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <nni/core/error.hpp>
+#include <nni/core/json.hpp>
+#include <nni/keeper/link.hpp>
+#include <nni/keeper/session.hpp>
+#include <nni/keeper/socket_path.hpp>
+#include <nni/process/group.hpp>
+
+namespace nni::keeper {
+
+namespace detail {
+
+/// A keeper whose manager never comes has been started by somebody who died meanwhile.
+inline constexpr std::chrono::seconds first_manager_limit{30};
+
+}  // namespace detail
+
+class Daemon::Core {
+ public:
+  Core(boost::asio::io_context& io, KeeperOptions options, Log log)
+      : io_(&io),
+        options_(std::move(options)),
+        log_(std::move(log)),
+        keeper_(std::make_unique<Keeper>(io.get_executor(), with_everything(options_), log_)),
+        acceptor_(io),
+        signals_(io, SIGTERM),
+        first_manager_timer_(io) {}
+
+  void open() {
+    // Orphans of trials become our children instead of vanishing from sight.
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGINT, SIG_IGN);    // Ctrl-C in the manager's terminal is for the manager
+    std::signal(SIGHUP, SIG_IGN);
+    keeper_->recover();
+
+    socket_.emplace(keeper_directory(options_.directory), socket_name);
+    socket_->remove();
+    const mode_t before = ::umask(0177);
+    try {
+      acceptor_.open();
+      acceptor_.bind(socket_->endpoint());
+      acceptor_.listen();
+    } catch (const boost::system::system_error& error) {
+      ::umask(before);
+      throw Error(error.code(), "the socket of the keeper cannot be made in " + keeper_directory(options_.directory).string());
+    }
+    ::umask(before);
+  }
+
+  void run() {
+    boost::asio::co_spawn(*io_, keeper_->open(), [this](const std::exception_ptr& failure) {
+      if (failure) return stop_at_once(failure);
+      keeper_->on_idle([this] { check_end(); });
+      accept();
+    });
+    signals_.async_wait([this](const boost::system::error_code& failure, int) {
+      if (failure) return;
+      log_.warning("keeper", "told to end by SIGTERM: all trials are stopped");
+      stop();
+    });
+    first_manager_timer_.expires_after(detail::first_manager_limit);
+    first_manager_timer_.async_wait([this](const boost::system::error_code& failure) {
+      if (failure) return;
+      may_end_ = true;
+      check_end();
+    });
+    io_->run();
+    if (failure_) std::rethrow_exception(failure_);
+    // Whoever left the group of its trial is our child by now.
+    process::kill_and_wait(process::own_children(), std::chrono::seconds(2));
+  }
+
+ private:
+  static KeeperOptions with_everything(KeeperOptions options) {
+    options.scope = process::Reaper::Scope::everything;
+    return options;
+  }
+
+  void accept() {
+    acceptor_.async_accept([this](const boost::system::error_code& failure, boost::asio::local::stream_protocol::socket socket) {
+      if (ending_) return;
+      if (!failure) connected(std::move(socket));
+      if (failure != boost::asio::error::operation_aborted) accept();
+    });
+  }
+
+  void connected(boost::asio::local::stream_protocol::socket socket) {
+    Session::Host host;
+    host.admit = [this](Session& session, const Hello& hello) { return admit(session, hello); };
+    host.status = [this](bool stop) { return status(stop); };
+    host.finish = [this] {
+      finishing_ = true;
+      keeper_->kill_all(StopReason::experiment_end);
+      check_end();
+    };
+    host.over = [this](Session& session) { over(session); };
+    const auto session = std::make_shared<Session>(*keeper_, make_socket_link(std::move(socket)), std::move(host), log_);
+    sessions_.push_back(session);
+    session->start();
+  }
+
+  std::string admit(Session& session, const Hello& hello) {
+    if (hello.experiment != options_.experiment)
+      return "this keeper looks after experiment \"" + options_.experiment + "\", not \"" + hello.experiment + "\"";
+    if (manager_) {
+      const std::string owner = manager_->hello().owner;
+      if (process::identify(static_cast<pid_t>(manager_->hello().pid)))
+        return "the trials of experiment \"" + options_.experiment + "\" belong to " + owner + ", which is still running";
+      // Its process is dead; only its hang-up has not been read yet. Orders that it still sent are not carried out,
+      // which the new manager sees and repairs.
+      Session* const old = std::exchange(manager_, nullptr);
+      old->close();
+      forget(*old);
+    }
+    manager_ = &session;
+    may_end_ = true;
+    finishing_ = false;
+    told_finished_ = false;
+    first_manager_timer_.cancel();
+    log_.info("keeper", "manager connected: " + hello.owner);
+    return {};
+  }
+
+  void over(Session& session) {
+    if (manager_ == &session) {
+      log_.info("keeper", "manager gone: " + session.hello().owner + "; " + std::to_string(keeper_->live()) + " trials go on");
+      manager_ = nullptr;
+    }
+    forget(session);
+    check_end();
+  }
+
+  void forget(const Session& session) {
+    std::erase_if(sessions_, [&session](const std::shared_ptr<Session>& one) { return one.get() == &session; });
+  }
+
+  std::string status(bool stop_wanted) {
+    std::string text = "{\"pid\":" + std::to_string(::getpid()) + ",\"experiment\":";
+    append_json_string(text, options_.experiment);
+    text += ",\"manager\":";
+    if (manager_)
+      append_json_string(text, manager_->hello().owner);
+    else
+      text += "null";
+    text += ",\"port\":" + std::to_string(keeper_->port());
+    text += ",\"unacknowledged\":" + std::to_string(keeper_->unacknowledged());
+    text += ",\"live\":[";
+    const Welcome known = keeper_->welcome();
+    for (const LiveRun& run : known.live) {
+      if (text.back() != '[') text += ',';
+      text += "{\"run\":";
+      append_json_string(text, to_string(run.run));
+      text += ",\"pid\":" + std::to_string(run.process.pid) + ",\"started\":" + std::to_string(to_epoch_ms(run.started)) + "}";
+    }
+    text += "],\"stopping\":";
+    const bool stops = stop_wanted && !manager_;
+    text += stops ? "true}" : "false}";
+    if (stops) stop();
+    return text;
+  }
+
+  void stop() {
+    may_end_ = true;
+    stopping_ = true;
+    keeper_->kill_all(StopReason::user);
+    check_end();
+  }
+
+  void check_end() {
+    if (ending_ || keeper_->live() != 0 || keeper_->written_end() != keeper_->welcome().next_position) return;
+    if (manager_ && finishing_ && !std::exchange(told_finished_, true)) manager_->send_finished();
+    if (!may_end_ || (manager_ && !stopping_)) return;
+    ending_ = true;
+    socket_->remove();
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);
+    signals_.cancel(ignored);
+    first_manager_timer_.cancel();
+    for (const std::shared_ptr<Session>& session : sessions_) session->close();
+    boost::asio::co_spawn(*io_, keeper_->close(), [this](const std::exception_ptr& failure) { failure_ = failure; });
+  }
+
+  void stop_at_once(const std::exception_ptr& failure) {
+    failure_ = failure;
+    ending_ = true;
+    socket_->remove();
+    io_->stop();
+  }
+
+  boost::asio::io_context* io_;
+  KeeperOptions options_;
+  Log log_;
+  std::unique_ptr<Keeper> keeper_;
+  std::optional<SocketPath> socket_;
+  boost::asio::local::stream_protocol::acceptor acceptor_;
+  boost::asio::signal_set signals_;
+  boost::asio::steady_timer first_manager_timer_;
+  std::vector<std::shared_ptr<Session>> sessions_;
+  Session* manager_ = nullptr;
+  bool may_end_ = false;        // a manager was here, or nobody will come
+  bool finishing_ = false;
+  bool told_finished_ = false;
+  bool stopping_ = false;
+  bool ending_ = false;
+  std::exception_ptr failure_;
+};
+
+NNI_INLINE Daemon::Daemon(boost::asio::io_context& io, KeeperOptions options, Log log)
+    : core_(std::make_unique<Core>(io, std::move(options), std::move(log))) {}
+NNI_INLINE Daemon::~Daemon() = default;
+NNI_INLINE void Daemon::open() { core_->open(); }
+NNI_INLINE void Daemon::run() { core_->run(); }
+
+}  // namespace nni::keeper
+
+#endif  // NNI_WITH_PROCESS

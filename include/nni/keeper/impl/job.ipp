@@ -1,0 +1,112 @@
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include <nni/keeper/job.hpp>
+
+namespace nni::keeper {
+
+namespace detail {
+
+// A manager's own dispatcher would otherwise be taken for a trial, and a trial for a runner (trial protocol, 1 and 2.2).
+inline constexpr std::string_view never_inherited[] = {"SDK_PROCESS", "REUSE_MODE", "MULTI_PHASE"};
+inline constexpr std::string_view channel_variable = "NNI_TRIAL_COMMAND_CHANNEL";
+inline constexpr std::string_view per_run_variables[] = {"NNI_OUTPUT_DIR", "NNI_SYS_DIR", "NNI_TRIAL_JOB_ID", "NNI_TRIAL_SEQ_ID"};
+
+NNI_INLINE void set_variable(std::string& slot, std::string_view name, std::string_view value) {
+  slot.assign(name);
+  slot += '=';
+  slot += value;
+}
+
+}  // namespace detail
+
+NNI_INLINE std::string_view variable_name(std::string_view entry) noexcept { return entry.substr(0, entry.find('=')); }
+
+NNI_INLINE PreparedJob::PreparedJob(JobTemplate job, const std::vector<std::string>& inherited, const TrialSurroundings& surroundings)
+    : job_(std::move(job)), surroundings_(&surroundings) {
+  std::map<std::string, std::string, std::less<>> variables;
+  const auto put = [&variables](const std::string& entry) { variables[std::string(variable_name(entry))] = entry; };
+  for (const std::string& entry : inherited) put(entry);
+  for (const std::string_view name : detail::never_inherited) variables.erase(std::string(name));
+  for (const std::string_view name : detail::per_run_variables) variables.erase(std::string(name));
+  variables.erase(std::string(detail::channel_variable));   // of a manager that is itself a trial
+  put("NNI_PLATFORM=" + surroundings.platform);
+  put("NNI_EXP_ID=" + surroundings.experiment);
+  put("NNI_CODE_DIR=" + job_.directory);
+  for (const std::string& entry : job_.environment) put(entry);
+
+  channel_given_ = variables.contains(detail::channel_variable);
+  const auto path = variables.find("PATH");
+  path_ = path == variables.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second.substr(5);
+  fixed_.reserve(variables.size());
+  for (auto& [name, entry] : variables) fixed_.push_back(std::move(entry));
+  for (std::string& argument : job_.arguments) arguments_.push_back(argument.data());
+  arguments_.push_back(nullptr);
+  program_ = process::find_program(job_.arguments.empty() ? std::string() : job_.arguments.front(), path_);
+}
+
+NNI_INLINE bool PreparedJob::wants_channel(const StartOrder& order) const {
+  if (channel_given_) return false;
+  return std::none_of(order.environment.begin(), order.environment.end(),
+                      [](const std::string& entry) { return variable_name(entry) == detail::channel_variable; });
+}
+
+NNI_INLINE bool PreparedJob::find_program_again() {
+  std::string found = process::find_program(job_.arguments.front(), path_);
+  if (found == program_) return false;
+  program_ = std::move(found);
+  return true;
+}
+
+NNI_INLINE const process::LaunchSpec& PreparedJob::spec(const StartOrder& order, std::string_view name, std::string_view channel) {
+  std::string directory = surroundings_->trials;
+  directory += '/';
+  directory += name;
+  detail::set_variable(output_, "NNI_OUTPUT_DIR", directory);
+  detail::set_variable(system_, "NNI_SYS_DIR", directory);
+  detail::set_variable(id_, "NNI_TRIAL_JOB_ID", name.substr(0, name.find('.')));
+  char digits[24];
+  const char* const end = std::to_chars(digits, digits + sizeof digits, order.run.trial.sequence()).ptr;
+  detail::set_variable(sequence_, "NNI_TRIAL_SEQ_ID", std::string_view(digits, static_cast<std::size_t>(end - digits)));
+
+  variables_.clear();
+  // The first of two entries with one name is the one that programs see, so the strongest come first.
+  for (const std::string& entry : order.environment) variables_.push_back(const_cast<char*>(entry.c_str()));
+  const auto add = [this, &order](std::string& entry) {
+    for (const std::string& own : order.environment)
+      if (variable_name(own) == variable_name(entry)) return;
+    variables_.push_back(entry.data());
+  };
+  const auto given = [this](std::string_view entry) {
+    return std::any_of(job_.environment.begin(), job_.environment.end(),
+                       [entry](const std::string& own) { return variable_name(own) == variable_name(entry); });
+  };
+  for (std::string* entry : {&output_, &system_, &id_, &sequence_})
+    if (job_.environment.empty() || !given(*entry)) add(*entry);
+  if (!channel.empty() && wants_channel(order)) {
+    detail::set_variable(channel_, detail::channel_variable, channel);
+    variables_.push_back(channel_.data());
+  }
+  if (order.environment.empty())
+    for (std::string& entry : fixed_) variables_.push_back(entry.data());
+  else
+    for (std::string& entry : fixed_) add(entry);
+  variables_.push_back(nullptr);
+
+  spec_.program = program_.c_str();
+  spec_.arguments = arguments_.data();
+  spec_.environment = variables_.data();
+  spec_.directory = job_.directory.empty() ? nullptr : job_.directory.c_str();
+  if (!job_.discard_output) {
+    standard_output_ = directory + "/trial.stdout";
+    standard_error_ = directory + "/trial.stderr";
+    spec_.standard_output = standard_output_.c_str();
+    spec_.standard_error = standard_error_.c_str();
+  }
+  return spec_;
+}
+
+}  // namespace nni::keeper

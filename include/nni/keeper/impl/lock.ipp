@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cerrno>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <nni/core/error.hpp>
+#include <nni/keeper/lock.hpp>
+#include <nni/process/identity.hpp>
+
+namespace nni::keeper {
+
+NNI_INLINE Lock::~Lock() {
+  if (file_ >= 0) ::close(file_);
+}
+
+NNI_INLINE Lock::Before Lock::acquire(const std::filesystem::path& path) {
+  const auto fail = [&path](int error, const char* what) {
+    return Error(boost::system::error_code(error, boost::system::system_category()), "the lock " + path.string() + " " + what);
+  };
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) throw fail(errno, "cannot be opened");
+  std::string content(256, '\0');
+  const bool taken = ::flock(file, LOCK_EX | LOCK_NB) != 0;
+  const int reason = errno;
+  const ssize_t size = ::pread(file, content.data(), content.size(), 0);
+  content.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  const std::string owner = content.substr(0, content.find(' '));
+  if (taken) {
+    ::close(file);
+    if (reason != EWOULDBLOCK) throw fail(reason, "cannot be taken");
+    throw Error(Errc::in_use, "the trials of " + path.parent_path().parent_path().string() + " are looked after by process " +
+                                  (owner.empty() ? std::string("that is just starting or ending") : owner));
+  }
+  file_ = file;
+
+  Before before = Before::orderly;
+  if (!content.empty()) before = content.find(process::boot_id()) == std::string::npos ? Before::rebooted : Before::killed;
+  const std::string own = std::to_string(::getpid()) + " " + process::boot_id() + "\n";
+  if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, own.data(), own.size(), 0) != static_cast<ssize_t>(own.size()))
+    throw fail(errno, "cannot be written");
+  return before;
+}
+
+NNI_INLINE void Lock::release() noexcept {
+  if (file_ < 0) return;
+  (void)!::ftruncate(file_, 0);
+  ::close(std::exchange(file_, -1));
+}
+
+}  // namespace nni::keeper

@@ -1,0 +1,297 @@
+#pragma once
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <nni/core/error.hpp>
+#include <nni/keeper/protocol.hpp>
+#include <nni/keeper/spool.hpp>
+#include <nni/keeper/wire.hpp>
+
+namespace nni::keeper {
+
+namespace detail {
+
+// File: 16 bytes of header (magic, version, checksum of both), then records.
+// Record: size of the payload (4), checksum of what follows (4), position (8), payload.
+inline constexpr std::string_view spool_magic = "NNISPOOL";
+inline constexpr std::size_t spool_header_size = 16;
+inline constexpr std::size_t record_header_size = 16;
+inline constexpr std::uint64_t worth_compacting = 4 * 1024 * 1024;
+
+NNI_INLINE std::string spool_header() {
+  std::string header(spool_magic);
+  header.resize(spool_header_size);
+  store_u32(header.data() + 8, protocol_version);
+  store_u32(header.data() + 12, crc32c(std::string_view(header.data(), 12)));
+  return header;
+}
+
+NNI_INLINE int write_all(int file, std::string_view bytes, std::uint64_t offset, std::size_t& written) {
+  written = 0;
+  while (written < bytes.size()) {
+    const ssize_t got = ::pwrite(file, bytes.data() + written, bytes.size() - written, static_cast<off_t>(offset + written));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (got == 0) return ENOSPC;
+    written += static_cast<std::size_t>(got);
+  }
+  return 0;
+}
+
+NNI_INLINE int read_all(int file, char* to, std::size_t size, std::uint64_t offset, std::size_t& got) {
+  got = 0;
+  while (got < size) {
+    const ssize_t part = ::pread(file, to + got, size - got, static_cast<off_t>(offset + got));
+    if (part < 0 && errno == EINTR) continue;
+    if (part < 0) return errno;
+    if (part == 0) return 0;
+    got += static_cast<std::size_t>(part);
+  }
+  return 0;
+}
+
+struct StoredRecord {
+  std::uint64_t position = 0;
+  std::string_view payload;
+  std::size_t size = 0;   ///< header and payload
+};
+
+/// The record at the start of some bytes; nothing when it is torn or damaged.
+NNI_INLINE std::optional<StoredRecord> parse_record(std::string_view bytes) {
+  if (bytes.size() < record_header_size) return std::nullopt;
+  const std::size_t size = load_u32(bytes.data());
+  if (size > max_frame_payload || bytes.size() < record_header_size + size) return std::nullopt;
+  const std::string_view summed = bytes.substr(8, 8 + size);
+  if (crc32c(summed) != load_u32(bytes.data() + 4)) return std::nullopt;
+  StoredRecord record;
+  record.position = load_u64(bytes.data() + 8);
+  record.payload = bytes.substr(record_header_size, size);
+  record.size = record_header_size + size;
+  return record;
+}
+
+NNI_INLINE Error spool_error(int error, const std::filesystem::path& path, const char* what) {
+  return Error(boost::system::error_code(error, boost::system::system_category()), "the spool " + path.string() + " " + what);
+}
+
+/// Makes a rename or a new name survive a loss of power.
+NNI_INLINE int sync_directory(const std::filesystem::path& directory) {
+  const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return errno;
+  const int result = ::fsync(file) == 0 ? 0 : errno;
+  ::close(file);
+  return result;
+}
+
+}  // namespace detail
+
+NNI_INLINE Spool::~Spool() {
+  if (file_ >= 0) ::close(file_);
+}
+
+NNI_INLINE void Spool::open(const std::filesystem::path& path, const Visitor& visit) {
+  path_ = path;
+  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file_ < 0) throw detail::spool_error(errno, path, "cannot be opened");
+  struct stat info {};
+  if (::fstat(file_, &info) != 0) throw detail::spool_error(errno, path, "cannot be read");
+
+  std::string content(static_cast<std::size_t>(info.st_size), '\0');
+  std::size_t got = 0;
+  if (const int error = detail::read_all(file_, content.data(), content.size(), 0, got)) throw detail::spool_error(error, path, "cannot be read");
+  content.resize(got);
+
+  const std::string header = detail::spool_header();
+  // A file that ends within the header was created by a process that died at once: nothing is lost with it.
+  if (content.size() >= detail::spool_header_size) {
+    if (!content.starts_with(detail::spool_magic))
+      throw Error(Errc::store_corrupt, "the file " + path.string() + " is not a spool; move it away to go on without it");
+    if (content.compare(0, header.size(), header) != 0)
+      throw Error(Errc::store_corrupt, "the spool " + path.string() + " was written by another version of this library; finish the experiment with "
+                                       "that version, or move the file away and lose what is in it");
+    load(content, visit);
+  } else {
+    std::size_t written = 0;
+    if (const int error = detail::write_all(file_, header, 0, written)) throw detail::spool_error(error, path, "cannot be written");
+    end_ = header.size();
+  }
+  if (::ftruncate(file_, static_cast<off_t>(end_)) != 0) throw detail::spool_error(errno, path, "cannot be shortened");
+}
+
+NNI_INLINE void Spool::load(std::string_view content, const Visitor& visit) {
+  end_ = detail::spool_header_size;
+  bool first = true;
+  while (const auto record = detail::parse_record(content.substr(static_cast<std::size_t>(end_)))) {
+    if (first)
+      base_ = record->position;
+    else if (record->position < next_position())
+      break;   // positions rise; anything else is left over from an earlier use of these bytes
+    first = false;
+    while (next_position() < record->position) slots_.push_back(Slot{end_, 0, false, false});   // rewritten without these
+    slots_.push_back(Slot{end_, static_cast<std::uint32_t>(record->size), true, false});
+    ++unacknowledged_;
+    needed_bytes_ += record->size;
+    end_ += record->size;
+    visit(record->position, record->payload);
+  }
+}
+
+NNI_INLINE std::uint64_t Spool::append(std::string_view payload, bool keep) {
+  const std::uint64_t position = next_position();
+  const std::size_t at = pending_.size();
+  pending_.resize(at + detail::record_header_size);
+  pending_.append(payload);
+  char* const header = pending_.data() + at;
+  store_u32(header, static_cast<std::uint32_t>(payload.size()));
+  store_u64(header + 8, position);
+  store_u32(header + 4, crc32c(std::string_view(header + 8, 8 + payload.size())));
+  const auto size = static_cast<std::uint32_t>(detail::record_header_size + payload.size());
+  slots_.push_back(Slot{end_ + at, size, true, keep});
+  ++pending_records_;
+  ++unacknowledged_;
+  needed_bytes_ += size;
+  return position;
+}
+
+NNI_INLINE int Spool::write_out() {
+  if (pending_.empty()) return 0;
+  std::size_t written = 0;
+  if (const int error = detail::write_all(file_, pending_, end_, written)) return error;   // the next try writes the same bytes again
+  end_ += pending_.size();
+  pending_.clear();
+  pending_records_ = 0;
+  return 0;
+}
+
+NNI_INLINE int Spool::flush() {
+  if (const int error = write_out()) return error;
+  compact_if_worthwhile();
+  return 0;
+}
+
+NNI_INLINE int Spool::sync() {
+  if (const int error = write_out()) return error;
+  if (::fdatasync(file_) != 0) return errno;
+  if (!synced_once_) {
+    if (const int error = detail::sync_directory(path_.parent_path())) return error;
+    synced_once_ = true;
+  }
+  return 0;
+}
+
+NNI_INLINE void Spool::drop_slot_prefix() {
+  while (slots_.size() > pending_records_ && !slots_.front().open) {
+    slots_.pop_front();
+    ++base_;
+  }
+}
+
+NNI_INLINE void Spool::acknowledge(std::uint64_t first, std::uint64_t count) {
+  const std::uint64_t from = std::max(first, base_);
+  const std::uint64_t until = count > written_end() ? written_end() : std::min(first + count, written_end());
+  for (std::uint64_t position = from; position < until; ++position) {
+    Slot& slot = slots_[static_cast<std::size_t>(position - base_)];
+    if (!slot.open) continue;
+    slot.open = false;
+    --unacknowledged_;
+    if (slot.keep)
+      kept_.emplace(position, slot);
+    else
+      needed_bytes_ -= slot.size;
+  }
+  drop_slot_prefix();
+}
+
+NNI_INLINE void Spool::release(std::uint64_t position) {
+  if (const auto found = kept_.find(position); found != kept_.end()) {
+    needed_bytes_ -= found->second.size;
+    kept_.erase(found);
+  } else if (position >= base_ && position < next_position()) {
+    slots_[static_cast<std::size_t>(position - base_)].keep = false;
+  }
+}
+
+NNI_INLINE std::uint64_t Spool::read(std::uint64_t from, std::size_t max_bytes, const Visitor& visit) {
+  std::uint64_t position = std::max(from, base_);
+  while (position < written_end() && !slots_[static_cast<std::size_t>(position - base_)].open) ++position;
+  if (position >= written_end()) return written_end();
+  const std::uint64_t offset = slots_[static_cast<std::size_t>(position - base_)].offset;
+  const std::uint64_t first_size = slots_[static_cast<std::size_t>(position - base_)].size;
+  const std::uint64_t wanted = std::min(std::max<std::uint64_t>(max_bytes, first_size), end_ - offset);
+  std::string chunk(static_cast<std::size_t>(wanted), '\0');
+  std::size_t got = 0;
+  if (const int error = detail::read_all(file_, chunk.data(), chunk.size(), offset, got)) throw detail::spool_error(error, path_, "cannot be read");
+  std::string_view rest(chunk.data(), got);
+  while (const auto record = detail::parse_record(rest)) {
+    rest.remove_prefix(record->size);
+    position = record->position + 1;
+    // Records that are only kept lie between the others; their slots may be gone.
+    if (record->position >= base_ && slots_[static_cast<std::size_t>(record->position - base_)].open) visit(record->position, record->payload);
+  }
+  return position;
+}
+
+NNI_INLINE bool Spool::clear_if_unneeded() {
+  if (unacknowledged_ != 0 || !kept_.empty() || pending_records_ != 0) return false;
+  if (::ftruncate(file_, detail::spool_header_size) != 0) return false;
+  end_ = detail::spool_header_size;
+  return true;
+}
+
+NNI_INLINE void Spool::compact_if_worthwhile() {
+  if (end_ < detail::worth_compacting || needed_bytes_ > end_ / 4) return;
+  if (clear_if_unneeded()) return;
+  (void)rewrite();   // a failure leaves the old file in use; the next flush tries again
+}
+
+NNI_INLINE int Spool::rewrite() {
+  std::vector<std::pair<std::uint64_t, Slot*>> needed;
+  for (auto& [position, slot] : kept_) needed.emplace_back(position, &slot);
+  for (std::size_t at = 0; at < slots_.size(); ++at)
+    if (slots_[at].open) needed.emplace_back(base_ + at, &slots_[at]);
+  std::sort(needed.begin(), needed.end());
+
+  std::string content = detail::spool_header();
+  std::vector<std::uint64_t> offsets;
+  offsets.reserve(needed.size());
+  for (const auto& [position, slot] : needed) {
+    offsets.push_back(content.size());
+    const std::size_t at = content.size();
+    content.resize(at + slot->size);
+    std::size_t got = 0;
+    if (const int error = detail::read_all(file_, content.data() + at, slot->size, slot->offset, got)) return error;
+    if (got != slot->size) return EIO;
+  }
+
+  const std::filesystem::path fresh = path_.string() + ".new";
+  const int file = ::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0) return errno;
+  std::size_t written = 0;
+  int error = detail::write_all(file, content, 0, written);
+  // What was called synced stays synced; otherwise a loss of power would have taken these records anyway.
+  if (error == 0 && synced_once_ && ::fdatasync(file) != 0) error = errno;
+  if (error == 0 && ::rename(fresh.c_str(), path_.c_str()) != 0) error = errno;
+  if (error != 0) {
+    ::close(file);
+    ::unlink(fresh.c_str());
+    return error;
+  }
+  ::close(std::exchange(file_, file));
+  end_ = content.size();
+  needed_bytes_ = 0;
+  for (std::size_t at = 0; at < needed.size(); ++at) {
+    needed[at].second->offset = offsets[at];
+    needed_bytes_ += needed[at].second->size;
+  }
+  return synced_once_ ? detail::sync_directory(path_.parent_path()) : 0;
+}
+
+}  // namespace nni::keeper

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nni/core/ids.hpp>
+#include <nni/core/macros.hpp>
+#include <nni/keeper/protocol.hpp>
+#include <nni/process/launcher.hpp>
+
+namespace nni::keeper {
+
+/// What all trials of a keeper find in their environment, beside what they inherit.
+struct TrialSurroundings {
+  std::string experiment;
+  std::string platform;
+  std::string trials;   ///< parent of the runs' directories
+};
+
+/// A job template made ready for launches: all pointers that `posix_spawn` wants are built once, and a launch changes
+/// only the few variables that belong to the run.
+class PreparedJob {
+ public:
+  /// @param job           the template
+  /// @param inherited     `NAME=value`
+  /// @param surroundings  lives as long as this object
+  PreparedJob(JobTemplate job, const std::vector<std::string>& inherited, const TrialSurroundings& surroundings);
+  PreparedJob(const PreparedJob&) = delete;
+  PreparedJob& operator=(const PreparedJob&) = delete;
+
+  /// True when trials have to be told the address of the keeper's channel: nobody set another one.
+  /// @param order  its own variables may do so
+  [[nodiscard]] bool wants_channel(const StartOrder& order) const;
+
+  /// What to launch; valid until the next call.
+  /// @param order    run and its own variables
+  /// @param name     text form of the run
+  /// @param channel  value of NNI_TRIAL_COMMAND_CHANNEL, ignored where it is not wanted
+  [[nodiscard]] const process::LaunchSpec& spec(const StartOrder& order, std::string_view name, std::string_view channel);
+
+  /// Looks for the program again, which may have moved since.
+  /// @returns  false when that changes nothing
+  bool find_program_again();
+
+  [[nodiscard]] const JobTemplate& job() const noexcept { return job_; }
+
+ private:
+  JobTemplate job_;
+  const TrialSurroundings* surroundings_;
+  std::vector<std::string> fixed_;          // variables that do not depend on the run
+  std::string path_;
+  std::string program_;
+  std::vector<char*> arguments_;
+  std::vector<char*> variables_;
+  bool channel_given_ = false;
+  std::string output_, system_, id_, sequence_, channel_;
+  std::string standard_output_, standard_error_;
+  process::LaunchSpec spec_;
+};
+
+/// The part of `NAME=value` before the sign.
+[[nodiscard]] std::string_view variable_name(std::string_view entry) noexcept;
+
+}  // namespace nni::keeper
+
+#if NNI_HEADER_ONLY
+#include <nni/keeper/impl/job.ipp>
+#endif

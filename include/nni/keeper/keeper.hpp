@@ -1,0 +1,139 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include <nni/async/awaitable.hpp>
+#include <nni/core/ids.hpp>
+#include <nni/core/log.hpp>
+#include <nni/core/macros.hpp>
+#include <nni/core/status.hpp>
+#include <nni/core/time.hpp>
+#include <nni/keeper/protocol.hpp>
+#include <nni/process/reaper.hpp>
+
+namespace nni::keeper {
+
+/// Settings of `Keeper`.
+struct KeeperOptions {
+  std::filesystem::path directory = {};            ///< of the experiment, absolute
+  std::string experiment = {};                     ///< its id
+  std::string environment = "local-env";           ///< name of this machine within the experiment
+  std::string platform = "local";                  ///< what trials find in NNI_PLATFORM
+  process::Reaper::Scope scope = process::Reaper::Scope::watched;  ///< `everything` in a process of its own
+  Duration grace = std::chrono::seconds(5);        ///< between SIGINT and SIGKILL
+};
+
+/// Runs the trials of one experiment on this machine: starts, waits, kills, serves their channel, and keeps an account
+/// of all of it in a spool until somebody acknowledges.
+///
+/// It knows nothing of its manager; `Session` connects the two. Each thing that happens becomes a `Record`, is written,
+/// and only then told, so that a manager which comes back finds everything it has not acknowledged.
+///
+/// A trial is a process group. Its directory is `DIRECTORY/environments/ENVIRONMENT/trials/RUN`, with `trial.stdout`
+/// and `trial.stderr`. What is left of the group when its first process ends is killed.
+///
+/// All members are called on the executor, except `recover`, which comes before all others.
+class Keeper {
+ public:
+  /// Receives records that have just been written, as frames.
+  /// @param frames  complete frames of type *record*
+  /// @param first   position of the first record
+  /// @param end     position behind the last record
+  using Listener = std::function<void(std::string_view frames, std::uint64_t first, std::uint64_t end)>;
+
+  /// Told when something is wrong that will be tried again, and with an empty text when it is over.
+  using TroubleListener = std::function<void(const std::string& text)>;
+
+  /// @param executor  single-threaded
+  /// @param options   where, and for which experiment
+  /// @param log       is told about what people may have to look into
+  Keeper(boost::asio::any_io_executor executor, KeeperOptions options, Log log = {});
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+
+  /// Stops listening; running trials go on. `close` first, for an orderly end.
+  ~Keeper();
+
+  /// Locks the directory, opens the spool, and ends what an earlier keeper left running. Blocks; any thread.
+  /// @throws Error  `Errc::in_use` when another process has the lock, and whatever prevents work in the directory
+  void recover();
+
+  /// Starts to serve the channel and to wait for processes.
+  [[nodiscard]] awaitable<void> open();
+
+  /// Makes what trials inherit known: `NAME=value`. What NNI sets itself for managers is left out.
+  void inherit(const std::vector<std::string>& environment);
+
+  /// Makes a template known; one with the same id replaces it.
+  void define(JobTemplate job);
+
+  /// Starts a run, soon. Whether it could be started is told by a record. A run that lives already is left alone.
+  void start(StartOrder order);
+
+  /// Stops a run: SIGINT to its group, after the grace SIGKILL to whatever is left. Unknown runs are ignored.
+  void kill(RunId run, StopReason why);
+
+  /// Stops all runs.
+  void kill_all(StopReason why);
+
+  /// Queues parameters for a running trial.
+  void send(RunId run, std::string record);
+
+  /// Takes records as recorded elsewhere. Trials that wait for the answer to a final value get it.
+  void acknowledge(const std::vector<AcknowledgedRange>& ranges);
+
+  void on_records(Listener listener);
+  void on_trouble(TroubleListener listener);
+
+  /// Calls back when the last run has ended and everything is written; at once when that is so.
+  void on_idle(std::function<void()> listener);
+
+  /// What a manager needs to know first.
+  [[nodiscard]] Welcome welcome() const;
+
+  /// Appends records from a position on as frames, unacknowledged ones only.
+  /// @param from       first position of interest
+  /// @param max_bytes  stops after about this much
+  /// @param out        is appended to
+  /// @returns          the position to go on from; `written_end()` when there is no more
+  std::uint64_t replay(std::uint64_t from, std::size_t max_bytes, std::string& out);
+
+  [[nodiscard]] std::uint64_t written_end() const noexcept;
+
+  /// Runs that live or wait to be started.
+  [[nodiscard]] std::size_t live() const noexcept;
+
+  /// Records that nobody acknowledged.
+  [[nodiscard]] std::size_t unacknowledged() const noexcept;
+
+  /// Port of the channel; 0 before `open`.
+  [[nodiscard]] unsigned short port() const noexcept;
+
+  /// Puts the spool on the disk, ends the channel and gives the lock back. Call it when nothing is live.
+  [[nodiscard]] awaitable<void> close();
+
+ private:
+  class Core;
+  std::shared_ptr<Core> core_;
+};
+
+/// Where a keeper keeps its own files: `DIRECTORY/keeper`.
+[[nodiscard]] std::filesystem::path keeper_directory(const std::filesystem::path& experiment_directory);
+
+/// Parent of the directories of all runs.
+[[nodiscard]] std::filesystem::path trials_directory(const std::filesystem::path& experiment_directory, std::string_view environment);
+
+}  // namespace nni::keeper
+
+#if NNI_HEADER_ONLY && NNI_WITH_PROCESS
+#include <nni/keeper/impl/keeper.ipp>
+#endif

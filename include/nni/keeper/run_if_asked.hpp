@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <nni/core/macros.hpp>
+
+namespace nni::keeper {
+
+/// Lets a program serve as its own keeper: first statement of `main`.
+/// @code
+/// int main(int argc, char** argv) {
+///   if (auto code = nni::keeper::run_if_asked(argc, argv)) return *code;
+/// @endcode
+///
+/// The library starts the program a second time, with arguments of its own, when `platforms::Local` needs a keeper and
+/// finds no `nni-keeper`. Without such arguments nothing happens.
+///
+/// @returns  the exit code with which `main` shall return at once; nothing when the program was started by a user
+[[nodiscard]] std::optional<int> run_if_asked(int argc, char** argv);
+
+/// True when `run_if_asked` was called in this process: the program can be started as a keeper.
+[[nodiscard]] bool can_serve_as_keeper() noexcept;
+
+/// First argument of a program that shall be a keeper.
+inline constexpr const char* serve_argument = "--nni-keeper-serve";
+
+}  // namespace nni::keeper
+
+#if NNI_HEADER_ONLY && NNI_WITH_PROCESS
+#include <nni/keeper/impl/run_if_asked.ipp>
+#endif

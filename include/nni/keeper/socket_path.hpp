@@ -1,0 +1,41 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <boost/asio/local/stream_protocol.hpp>
+
+namespace nni::keeper {
+
+/// The address of a Unix socket in a directory, however long its path is.
+///
+/// Such an address holds 107 bytes only. Through a descriptor of the directory every socket has a short path, valid
+/// while this object lives.
+class SocketPath {
+ public:
+  /// @param directory  exists; otherwise binding and connecting fail with the reason
+  /// @param name       of the socket
+  SocketPath(const std::filesystem::path& directory, const std::string& name)
+      : directory_(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), name_(name) {}
+  SocketPath(const SocketPath&) = delete;
+  SocketPath& operator=(const SocketPath&) = delete;
+  ~SocketPath() {
+    if (directory_ >= 0) ::close(directory_);
+  }
+
+  [[nodiscard]] boost::asio::local::stream_protocol::endpoint endpoint() const {
+    return boost::asio::local::stream_protocol::endpoint("/proc/self/fd/" + std::to_string(directory_) + "/" + name_);
+  }
+
+  /// Removes the socket; no failure when it is not there.
+  void remove() const noexcept { ::unlinkat(directory_, name_.c_str(), 0); }
+
+ private:
+  int directory_;
+  std::string name_;
+};
+
+}  // namespace nni::keeper

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include <nni/core/macros.hpp>
+
+namespace nni::keeper {
+
+/// An append-only file of records that nobody has acknowledged yet.
+///
+/// Records are numbered by positions from 1. An `append` only fills a buffer; `flush` hands everything to the kernel in
+/// one write, after which the records survive the end of this process, and after `sync` also a loss of power. What is
+/// acknowledged is dropped from time to time by rewriting the rest. Each record carries a checksum, and a tail that was
+/// torn by a crash is cut off when the file is opened.
+///
+/// Blocking, for one thread. One process has a spool open; its owner sees to that with a lock.
+class Spool {
+ public:
+  /// Called for records: position and payload, which is valid during the call.
+  using Visitor = std::function<void(std::uint64_t position, std::string_view payload)>;
+
+  Spool() = default;
+  Spool(const Spool&) = delete;
+  Spool& operator=(const Spool&) = delete;
+  ~Spool();
+
+  /// Opens or creates the file. All records in it count as not acknowledged.
+  ///
+  /// @param path   its directory exists
+  /// @param visit  called for each intact record, in order
+  /// @throws Error  `Errc::store_corrupt` when it is no spool or one of another version; a system error when it cannot
+  ///                be read or written
+  void open(const std::filesystem::path& path, const Visitor& visit);
+
+  [[nodiscard]] bool is_open() const noexcept { return file_ >= 0; }
+
+  /// Adds a record to the buffer.
+  /// @param keep  the record stays in the file beyond its acknowledgement, until `release`
+  /// @returns     its position
+  std::uint64_t append(std::string_view payload, bool keep = false);
+
+  /// Writes the buffer. What could not be written stays buffered.
+  /// @returns  0, or the `errno` of the failure; call again later
+  [[nodiscard]] int flush();
+
+  /// Writes the buffer and waits until everything is on the disk.
+  /// @returns  0, or the `errno` of the failure; nothing may be called synced then
+  [[nodiscard]] int sync();
+
+  /// Takes positions as acknowledged; unknown ones are ignored.
+  void acknowledge(std::uint64_t first, std::uint64_t count);
+
+  /// Gives up a record that was kept.
+  void release(std::uint64_t position);
+
+  /// Calls `visit` for written, unacknowledged records from a position on, in order.
+  ///
+  /// @param from       first position of interest
+  /// @param max_bytes  stops after about this much
+  /// @returns          the position to go on from; `written_end()` when there is no more
+  std::uint64_t read(std::uint64_t from, std::size_t max_bytes, const Visitor& visit);
+
+  /// The position that the next record gets.
+  [[nodiscard]] std::uint64_t next_position() const noexcept { return base_ + slots_.size(); }
+
+  /// The position behind the last record that is in the file.
+  [[nodiscard]] std::uint64_t written_end() const noexcept { return next_position() - pending_records_; }
+
+  /// The first position that may be unacknowledged.
+  [[nodiscard]] std::uint64_t oldest() const noexcept { return base_; }
+
+  /// Records that nobody acknowledged.
+  [[nodiscard]] std::size_t unacknowledged() const noexcept { return unacknowledged_; }
+
+  /// Bytes in the file.
+  [[nodiscard]] std::uint64_t size() const noexcept { return end_; }
+
+  /// Empties the file when nothing in it is needed any more; false when something is.
+  bool clear_if_unneeded();
+
+ private:
+  struct Slot {
+    std::uint64_t offset = 0;   ///< of the record's header
+    std::uint32_t size = 0;     ///< of header and payload
+    bool open = true;           ///< not acknowledged
+    bool keep = false;
+  };
+
+  void load(std::string_view content, const Visitor& visit);
+  int write_out();
+  void compact_if_worthwhile();
+  int rewrite();
+  void drop_slot_prefix();
+
+  std::filesystem::path path_;
+  int file_ = -1;
+  std::uint64_t end_ = 0;              ///< bytes that are written
+  std::string pending_;
+  std::size_t pending_records_ = 0;    ///< records in the buffer, the last ones of `slots_`
+  std::deque<Slot> slots_;             ///< of positions base_, base_ + 1, ...
+  std::uint64_t base_ = 1;
+  std::map<std::uint64_t, Slot> kept_; ///< acknowledged, but still needed
+  std::size_t unacknowledged_ = 0;
+  std::uint64_t needed_bytes_ = 0;
+  bool synced_once_ = false;
+};
+
+}  // namespace nni::keeper
+
+#if NNI_HEADER_ONLY
+#include <nni/keeper/impl/spool.ipp>
+#endif

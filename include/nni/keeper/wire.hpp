@@ -1,0 +1,174 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include <nni/core/ids.hpp>
+#include <nni/core/time.hpp>
+
+namespace nni::keeper {
+
+/// Appends values in the compact form that frames and spool records share: integers in groups of seven bits, the lowest
+/// first; texts with their length before them.
+class Writer {
+ public:
+  /// @param out  is appended to
+  explicit Writer(std::string& out) noexcept : out_(&out) {}
+
+  void byte(std::uint8_t value) { out_->push_back(static_cast<char>(value)); }
+
+  void number(std::uint64_t value) {
+    while (value >= 0x80) {
+      byte(static_cast<std::uint8_t>(value | 0x80));
+      value >>= 7;
+    }
+    byte(static_cast<std::uint8_t>(value));
+  }
+
+  void integer(std::int64_t value) {   // small negative numbers stay short
+    number((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
+  }
+
+  void text(std::string_view value) {
+    number(value.size());
+    out_->append(value);
+  }
+
+  void run(RunId value) {
+    number(value.trial.number);
+    number(value.attempt);
+  }
+
+  void time(TimePoint value) { integer(to_epoch_ms(value)); }
+
+ private:
+  std::string* out_;
+};
+
+/// Reads what `Writer` wrote. After the first thing that cannot be there, everything reads as zero or empty and `ok`
+/// is false: callers check once, at the end.
+class Reader {
+ public:
+  explicit Reader(std::string_view input) noexcept : rest_(input) {}
+
+  [[nodiscard]] bool ok() const noexcept { return ok_; }
+  [[nodiscard]] bool at_end() const noexcept { return rest_.empty(); }
+
+  std::uint8_t byte() noexcept {
+    if (rest_.empty()) {
+      fail();
+      return 0;
+    }
+    const auto value = static_cast<std::uint8_t>(rest_.front());
+    rest_.remove_prefix(1);
+    return value;
+  }
+
+  std::uint64_t number() noexcept {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const std::uint8_t part = byte();
+      value |= static_cast<std::uint64_t>(part & 0x7f) << shift;
+      if (part < 0x80) return value;
+    }
+    fail();
+    return 0;
+  }
+
+  std::int64_t integer() noexcept {
+    const std::uint64_t value = number();
+    return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
+  }
+
+  std::string_view text() noexcept {
+    const std::uint64_t size = number();
+    if (size > rest_.size()) {
+      fail();
+      return {};
+    }
+    const std::string_view value = rest_.substr(0, static_cast<std::size_t>(size));
+    rest_.remove_prefix(value.size());
+    return value;
+  }
+
+  RunId run() noexcept {
+    RunId value;
+    value.trial.number = number();
+    const std::uint64_t attempt = number();
+    if (value.trial.number == 0 || attempt > UINT32_MAX) fail();
+    value.attempt = static_cast<std::uint32_t>(attempt);
+    return value;
+  }
+
+  TimePoint time() noexcept { return from_epoch_ms(integer()); }
+
+  /// A count of things that follow, each of at least one byte: no forged count makes the reader reserve memory.
+  std::size_t count() noexcept {
+    const std::uint64_t value = number();
+    if (value > rest_.size()) {
+      fail();
+      return 0;
+    }
+    return static_cast<std::size_t>(value);
+  }
+
+  void fail() noexcept {
+    ok_ = false;
+    rest_ = {};
+  }
+
+ private:
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+/// Integers of fixed width, lowest byte first, for headers.
+inline void store_u32(char* at, std::uint32_t value) noexcept {
+  for (int i = 0; i < 4; ++i) at[i] = static_cast<char>(value >> (8 * i));
+}
+inline void store_u64(char* at, std::uint64_t value) noexcept {
+  for (int i = 0; i < 8; ++i) at[i] = static_cast<char>(value >> (8 * i));
+}
+[[nodiscard]] inline std::uint32_t load_u32(const char* at) noexcept {
+  std::uint32_t value = 0;
+  for (int i = 0; i < 4; ++i) value |= static_cast<std::uint32_t>(static_cast<unsigned char>(at[i])) << (8 * i);
+  return value;
+}
+[[nodiscard]] inline std::uint64_t load_u64(const char* at) noexcept {
+  std::uint64_t value = 0;
+  for (int i = 0; i < 8; ++i) value |= static_cast<std::uint64_t>(static_cast<unsigned char>(at[i])) << (8 * i);
+  return value;
+}
+
+namespace detail {
+
+struct Crc32cTable {
+  std::array<std::uint32_t, 256> entries{};
+  constexpr Crc32cTable() noexcept {
+    for (std::uint32_t index = 0; index < 256; ++index) {
+      std::uint32_t value = index;
+      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) ? 0x82f63b78U : 0);
+      entries[index] = value;
+    }
+  }
+};
+inline constexpr Crc32cTable crc32c_table;
+
+}  // namespace detail
+
+/// CRC-32C (Castagnoli) of some bytes.
+///
+/// @param bytes  what is summed
+/// @param seed   the result for the bytes before, 0 at the start
+/// Source: RFC 3720, appendix B.4, which also gives the values that the tests check.
+[[nodiscard]] constexpr std::uint32_t crc32c(std::string_view bytes, std::uint32_t seed = 0) noexcept {
+  std::uint32_t value = ~seed;
+  for (const char byte : bytes) value = (value >> 8) ^ detail::crc32c_table.entries[(value ^ static_cast<unsigned char>(byte)) & 0xff];
+  return ~value;
+}
+
+}  // namespace nni::keeper

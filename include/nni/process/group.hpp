@@ -1,0 +1,52 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+#include <nni/core/macros.hpp>
+#include <nni/core/time.hpp>
+#include <nni/process/identity.hpp>
+
+namespace nni::process {
+
+/// Sends a signal to all members of a process group.
+/// @returns  false when it has no members, or none that may be signalled
+bool signal_group(pid_t group, int signal) noexcept;
+
+/// All living descendants of a process, itself excluded. Whoever leaves the tree by losing its parent is not found.
+[[nodiscard]] std::vector<Identity> descendants(pid_t ancestor);
+
+/// Kills processes at once (SIGKILL) together with all their living descendants.
+/// @param processes  those that ended meanwhile are skipped, even if their ids are used again
+void kill_now(std::span<const Identity> processes);
+
+/// Kills processes like `kill_now`, and waits until they are gone. Blocks; they need not be children.
+/// @param limit  longest wait; a process that the kernel cannot end sooner is left behind
+void kill_and_wait(std::span<const Identity> processes, Duration limit);
+
+/// A process and the value of one of its variables.
+struct ProcessWithVariable {
+  Identity process;
+  std::string value;
+};
+
+/// Living processes that were started with a variable whose value starts with a text, this process excluded.
+///
+/// Finds what lost its parent or its group. Processes of other users stay invisible.
+[[nodiscard]] std::vector<ProcessWithVariable> processes_with_variable(std::string_view name, std::string_view value_start);
+
+/// The value of a variable in the environment that a process was started with; empty when there is none.
+[[nodiscard]] std::string environment_of(pid_t pid, std::string_view name);
+
+/// Living children of the calling process, adopted ones included.
+[[nodiscard]] std::vector<Identity> own_children();
+
+}  // namespace nni::process
+
+#if NNI_HEADER_ONLY
+#include <nni/process/impl/group.ipp>
+#endif

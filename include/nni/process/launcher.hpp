@@ -1,0 +1,68 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <spawn.h>
+#include <sys/types.h>
+
+#include <nni/core/macros.hpp>
+#include <nni/process/identity.hpp>
+
+namespace nni::process {
+
+/// How to start a process. All pointers belong to the caller.
+struct LaunchSpec {
+  const char* program = nullptr;             ///< path; one with a slash that is not absolute counts from `directory`
+  char* const* arguments = nullptr;          ///< null-terminated, the name of the program first
+  char* const* environment = nullptr;        ///< null-terminated `NAME=value`
+  const char* directory = nullptr;           ///< where it starts; null: where this process is
+  const char* standard_output = "/dev/null"; ///< absolute path of a file that is created or truncated
+  const char* standard_error = "/dev/null";  ///< likewise
+};
+
+/// What became of a launch.
+class Launched {
+ public:
+  Launched() = default;
+
+  [[nodiscard]] bool succeeded() const noexcept { return error == 0; }
+
+  Identity process;
+  int error = 0;    ///< `errno` of what failed, see `explain`
+};
+
+/// Starts processes with `posix_spawn`: the cost does not grow with the memory of this process.
+///
+/// Each becomes the leader of a process group of its own, with default signal handling, nothing blocked, standard
+/// input from /dev/null, and no other open file of this process. No shell is involved. The caller waits for the
+/// children (see `Reaper`); one launcher is used by one thread at a time.
+class Launcher {
+ public:
+  Launcher();
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
+  ~Launcher();
+
+  /// Starts a process; returns when its program runs, or could not be run.
+  [[nodiscard]] Launched launch(const LaunchSpec& spec);
+
+ private:
+  posix_spawnattr_t attributes_;
+};
+
+/// Finds a program as a shell would.
+///
+/// @param name  a name to look for in `path`, or anything with a slash, which is returned as it is
+/// @param path  directories separated by colons, as in `PATH`
+/// @returns     a path; `name` itself when nothing is found, so that the launch fails with a reason
+[[nodiscard]] std::string find_program(const std::string& name, const std::string& path);
+
+/// One sentence for people about a launch that failed: which file or directory is to blame, and why.
+[[nodiscard]] std::string explain(const LaunchSpec& spec, int error);
+
+}  // namespace nni::process
+
+#if NNI_HEADER_ONLY
+#include <nni/process/impl/launcher.ipp>
+#endif

@@ -1,0 +1,12 @@
+// The keeper: both sides of it.
+#include <nni/keeper/impl/client.ipp>
+#include <nni/keeper/impl/daemon.ipp>
+#include <nni/keeper/impl/job.ipp>
+#include <nni/keeper/impl/keeper.ipp>
+#include <nni/keeper/impl/launch.ipp>
+#include <nni/keeper/impl/link.ipp>
+#include <nni/keeper/impl/lock.ipp>
+#include <nni/keeper/impl/protocol.ipp>
+#include <nni/keeper/impl/run_if_asked.ipp>
+#include <nni/keeper/impl/session.ipp>
+#include <nni/keeper/impl/spool.ipp>
