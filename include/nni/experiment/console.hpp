@@ -58,7 +58,8 @@ namespace console {
 /// Source: no-color.org for `NO_COLOR`.
 [[nodiscard]] Style detect_style(int descriptor);
 
-/// Where a trial's standard error is; empty when it writes no files.
+/// Where a trial's standard error is: `trial.stderr` in its directory, or `stderr` where a platform calls it so. Empty
+/// when there is neither.
 [[nodiscard]] std::filesystem::path stderr_file(const TrialJobDetail& trial);
 
 /// Reads the last lines that the failed trials of a summary wrote to standard error.

@@ -223,14 +223,14 @@ TEST_CASE("console: of a failed trial the last lines of standard error are shown
   summary.failures[0].working_directory = directory.string();
   summary.failures[1].working_directory = (directory / "missing").string();
   {
-    std::ofstream file(directory / "stderr");
+    std::ofstream file(directory / "trial.stderr");
     for (int k = 1; k <= 2000; ++k) file << "line " << k << "\n\n";
   }
 
   const auto excerpts = nni::console::read_excerpts(summary, 2);
 
   REQUIRE(excerpts.size() == 3);
-  CHECK(excerpts[0].file == directory / "stderr");
+  CHECK(excerpts[0].file == directory / "trial.stderr");
   CHECK(excerpts[0].lines == std::vector<std::string>{"line 1999", "line 2000"});
   CHECK(excerpts[1].file.empty());
   CHECK(excerpts[2].file.empty());

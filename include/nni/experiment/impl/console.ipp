@@ -97,7 +97,12 @@ NNI_INLINE Style detect_style(int descriptor) {
 
 NNI_INLINE std::filesystem::path stderr_file(const TrialJobDetail& trial) {
   if (trial.working_directory.empty()) return {};
-  return std::filesystem::path(trial.working_directory) / "stderr";
+  for (const char* name : {"trial.stderr", "stderr"}) {
+    std::filesystem::path file = std::filesystem::path(trial.working_directory) / name;
+    std::error_code missing;
+    if (std::filesystem::is_regular_file(file, missing)) return file;
+  }
+  return {};
 }
 
 NNI_INLINE std::vector<Excerpt> read_excerpts(const Summary& summary, std::size_t lines) {
