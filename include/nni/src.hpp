@@ -17,6 +17,7 @@
 
 #include <nni/assessing/impl/median_stop.ipp>
 #include <nni/async/impl/cancellation.ipp>
+#include <nni/async/impl/child.ipp>
 #include <nni/async/impl/clock.ipp>
 #include <nni/async/impl/event.ipp>
 #include <nni/async/impl/mailbox.ipp>

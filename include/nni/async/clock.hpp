@@ -53,6 +53,9 @@ class ClockRef {
     return table_->sleep_until(clock_, deadline);
   }
 
+  /// True for the clocks of this machine, whose waits may then be left to the executor's own timers.
+  [[nodiscard]] bool is_system() const noexcept { return table_ == &table_of<SystemClock>; }
+
   /// Suspends for a span of time, counted from this call.
   [[nodiscard]] awaitable<void> sleep_for(Duration span) const { return sleep_until(steady_now() + span); }
 

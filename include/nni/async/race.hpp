@@ -7,10 +7,10 @@
 #include <variant>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/this_coro.hpp>
 
 #include <nni/async/awaitable.hpp>
+#include <nni/async/child.hpp>
 #include <nni/async/outcome.hpp>
 #include <nni/async/waiting.hpp>
 
@@ -47,7 +47,7 @@ class Race {
   void cancel_all();
 
   boost::asio::any_io_executor executor_;
-  std::array<boost::asio::cancellation_signal, 2> signals_;
+  std::array<Child, 2> children_;
   std::size_t running_ = 0;
   std::size_t winner_ = nobody;
   bool cancelled_ = false;
@@ -108,7 +108,8 @@ using RaceResult = std::variant<detail::Present<A>, detail::Present<B>>;
 /// @throws        what the winner throws
 template <class A, class B>
 [[nodiscard]] awaitable<RaceResult<A, B>> race(awaitable<A> first, awaitable<B> second) {
-  detail::Race both(co_await boost::asio::this_coro::executor);
+  auto executor = co_await boost::asio::this_coro::executor;
+  detail::Race both(executor);
   detail::Outcome<A> left;
   detail::Outcome<B> right;
 

@@ -1,8 +1,14 @@
 #pragma once
 
+#include <cstddef>
+#include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/clock.hpp>
@@ -12,6 +18,21 @@
 namespace nni::async {
 
 namespace detail {
+
+/// Ends a race at a point in real time. No child does that: a child that loses ends by an exception, and nearly
+/// all limits are never reached.
+class Alarm {
+ public:
+  Alarm(const boost::asio::any_io_executor& executor, Race& race, std::size_t index, SteadyPoint deadline);
+  Alarm(const Alarm&) = delete;
+  Alarm& operator=(const Alarm&) = delete;
+  ~Alarm() { *race_ = nullptr; }
+
+ private:
+  // The timer's handler may be queued already when the race is over.
+  std::shared_ptr<Race*> race_;
+  boost::asio::steady_timer timer_;
+};
 
 /// The error of work that took too long.
 [[noreturn]] void throw_timed_out(const std::string& what, Duration limit);
@@ -33,22 +54,27 @@ namespace detail {
 /// @throws             what the work throws before; `operation_aborted` when the caller is cancelled
 template <class T>
 [[nodiscard]] awaitable<T> with_timeout(ClockRef clock, awaitable<T> work, Duration limit, std::string what = {}) {
-  detail::Race both(co_await boost::asio::this_coro::executor);
+  auto executor = co_await boost::asio::this_coro::executor;
+  detail::Race both(executor);
   detail::Outcome<T> outcome;
-  detail::Outcome<void> alarm;
+  detail::Outcome<void> sleep;
+  std::optional<detail::Alarm> alarm;
 
   const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
   co_await boost::asio::this_coro::throw_if_cancelled(false);
   const SteadyPoint deadline = clock.steady_now() + limit;
   both.start(0, detail::racer(both, 0, outcome, std::move(work)));
-  both.start(1, detail::racer(both, 1, alarm, clock.sleep_until(deadline)));
+  if (!clock.is_system())
+    both.start(1, detail::racer(both, 1, sleep, clock.sleep_until(deadline)));
+  else if (both.winner() == detail::Race::nobody)
+    alarm.emplace(executor, both, 1, deadline);
   co_await both.join();
   co_await boost::asio::this_coro::throw_if_cancelled(throws);
 
   const bool has_value = outcome.ready() && !outcome.failed();
   if (both.winner() == 0 || (has_value && !std::is_void_v<T>)) co_return outcome.take();
   if (both.winner() == detail::Race::nobody) detail::throw_cancelled();
-  alarm.take();
+  sleep.take();
   detail::throw_timed_out(what, limit);
 }
 

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <boost/asio/bind_cancellation_slot.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/system/system_error.hpp>
 
@@ -15,23 +13,21 @@ namespace nni::async::detail {
 NNI_INLINE void Race::start(std::size_t index, awaitable<void> child) {
   if (winner_ != nobody || cancelled_) return;
   ++running_;
-  boost::asio::co_spawn(
-      executor_, std::move(child),
-      boost::asio::bind_cancellation_slot(signals_[index].slot(), [this](const std::exception_ptr&) {
-        --running_;
-        if (running_ == 0) idle_.resume_all();
-      }));
+  children_[index].start(executor_, std::move(child), [this](const std::exception_ptr&) {
+    --running_;
+    if (running_ == 0) idle_.resume_all();
+  });
 }
 
 NNI_INLINE void Race::ended(std::size_t index, bool gave_up) {
   if (winner_ != nobody || (cancelled_ && gave_up)) return;
   winner_ = index;
-  signals_[1 - index].emit(boost::asio::cancellation_type::terminal);
+  children_[1 - index].cancel();
 }
 
 NNI_INLINE void Race::cancel_all() {
   cancelled_ = true;
-  for (auto& signal : signals_) signal.emit(boost::asio::cancellation_type::terminal);
+  for (auto& child : children_) child.cancel();
 }
 
 NNI_INLINE awaitable<void> Race::join() {
