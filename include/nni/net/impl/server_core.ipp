@@ -50,6 +50,7 @@ NNI_INLINE unsigned short ServerCore::bind(const tcp::endpoint& endpoint, bool d
   acceptor.set_option(tcp::no_delay(true));
   acceptor.set_option(tcp::socket::keep_alive(true));
   acceptor.bind(endpoint);
+  acceptor.non_blocking(true);
   acceptor.listen(4096);
   close_on_exec(acceptor);
   const unsigned short bound = acceptor.local_endpoint().port();
@@ -97,40 +98,48 @@ NNI_INLINE void ServerCore::open() {
     throw Error(error.code(), "cannot listen on " + where);
   }
   open_ = true;
-  for (std::size_t index = 0; index < listeners_.size(); ++index) accept(index);
+  for (Listener& listener : listeners_) accept(listener);
 }
 
-NNI_INLINE void ServerCore::accept(std::size_t index) {
-  Listener& listener = *std::next(listeners_.begin(), static_cast<std::ptrdiff_t>(index));
+NNI_INLINE void ServerCore::accept(Listener& listener) {
   if (!open_ || listener.accepting || listener.parked) return;
   listener.accepting = true;
   begin_operation();
-  listener.acceptor.async_accept([self = shared_from_this(), index, &listener](error_code failure, tcp::socket socket) {
+  listener.acceptor.async_wait(tcp::acceptor::wait_read, [self = shared_from_this(), &listener](error_code failure) {
     if (self->open_) {
       listener.accepting = false;
-      self->accepted(index, failure, std::move(socket));
+      if (!failure) self->accept_waiting(listener);
+      self->accept(listener);
     }
     self->end_operation();
   });
 }
 
-NNI_INLINE void ServerCore::accepted(std::size_t index, error_code failure, tcp::socket socket) {
-  if (failure && failure != boost::asio::error::connection_aborted) {
-    if (!std::exchange(accept_trouble_told_, true))
-      complain("a connection could not be accepted (" + failure.message() + "); perhaps the limit on open files, ulimit -n, is too low");
-    if (make_room()) return accept(index);
-    arm();   // tried again when a connection ends, or soon
-    return;
-  }
-  if (!failure) {
+// Accepts who has connected by now.
+NNI_INLINE void ServerCore::accept_waiting(Listener& listener) {
+  constexpr int most = 256;   // then the others have their turn
+  for (int count = 0; count < most && open_; ++count) {
+    tcp::socket socket(executor_);
+    error_code failure;
+    listener.acceptor.accept(socket, failure);
+    if (failure == boost::asio::error::would_block || failure == boost::asio::error::try_again) return;
+    if (failure == boost::asio::error::connection_aborted) continue;
+    if (failure) {
+      if (!std::exchange(accept_trouble_told_, true))
+        complain("a connection could not be accepted (" + failure.message() + "); perhaps the limit on open files, ulimit -n, is too low");
+      if (make_room()) continue;
+      listener.accepting = true;   // tried again when a connection ends, or soon
+      listener.refused = true;
+      arm();
+      return;
+    }
     close_on_exec(socket);
     if (count_ >= options_.max_connections && !make_room()) {
-      std::next(listeners_.begin(), static_cast<std::ptrdiff_t>(index))->parked = std::move(socket);
-      return;   // it waits, and with it those in the system's queue, until a connection ends
+      listener.parked = std::move(socket);   // it waits, and with it those in the system's queue, until one ends
+      return;
     }
     admit(std::move(socket));
   }
-  accept(index);
 }
 
 NNI_INLINE void ServerCore::admit(tcp::socket socket) {
@@ -153,14 +162,14 @@ NNI_INLINE bool ServerCore::make_room() {
 }
 
 NNI_INLINE void ServerCore::resume_accepting() {
-  std::size_t index = 0;
   for (Listener& listener : listeners_) {
+    if (std::exchange(listener.refused, false)) listener.accepting = false;
     if (listener.parked && count_ < options_.max_connections) {
       tcp::socket socket = std::move(*listener.parked);
       listener.parked.reset();
       admit(std::move(socket));
     }
-    accept(index++);
+    accept(listener);
   }
 }
 
@@ -194,7 +203,7 @@ NNI_INLINE std::optional<SteadyPoint> ServerCore::next_limit() const {
     if (!next || limit < *next) next = limit;
   }
   for (const Listener& listener : listeners_) {
-    if (listener.accepting || listener.parked) continue;   // the system refused the last one
+    if (!listener.refused) continue;
     const SteadyPoint soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(250);
     if (!next || soon < *next) next = soon;
   }

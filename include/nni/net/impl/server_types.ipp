@@ -68,13 +68,14 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
     explicit Listener(tcp::acceptor listening) : acceptor(std::move(listening)) {}
     tcp::acceptor acceptor;
     bool accepting = false;
+    bool refused = false;                // the system had no room for the last one
     std::optional<tcp::socket> parked;   // accepted while there was no room
   };
 
   unsigned short bind(const tcp::endpoint& endpoint, bool dual);
   void open_loopback();
-  void accept(std::size_t index);
-  void accepted(std::size_t index, error_code failure, tcp::socket socket);
+  void accept(Listener& listener);
+  void accept_waiting(Listener& listener);
   void admit(tcp::socket socket);
   bool make_room();
   void resume_accepting();
