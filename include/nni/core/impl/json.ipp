@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <boost/json.hpp>
+#include <boost/json/basic_parser_impl.hpp>
 
 #include <nni/core/json.hpp>
 
@@ -66,7 +67,57 @@ NNI_INLINE void append_value(std::string& text, const boost::json::value& value)
   }
 }
 
+/// Builds a value from what the parser reports, and converts real numbers itself.
+struct ExactNumbers {
+  static constexpr std::size_t max_object_size = boost::json::object::max_size();
+  static constexpr std::size_t max_array_size = boost::json::array::max_size();
+  static constexpr std::size_t max_key_size = boost::json::string::max_size();
+  static constexpr std::size_t max_string_size = boost::json::string::max_size();
+
+  using error_code = boost::system::error_code;
+  using string_view = boost::json::string_view;
+
+  bool on_document_begin(error_code&) { return true; }
+  bool on_document_end(error_code&) { return true; }
+  bool on_object_begin(error_code&) { return true; }
+  bool on_object_end(std::size_t count, error_code&) { return stack.push_object(count), true; }
+  bool on_array_begin(error_code&) { return true; }
+  bool on_array_end(std::size_t count, error_code&) { return stack.push_array(count), true; }
+  bool on_key_part(string_view part, std::size_t, error_code&) { return stack.push_chars(part), true; }
+  bool on_key(string_view last, std::size_t, error_code&) { return stack.push_key(last), true; }
+  bool on_string_part(string_view part, std::size_t, error_code&) { return stack.push_chars(part), true; }
+  bool on_string(string_view last, std::size_t, error_code&) { return stack.push_string(last), true; }
+  bool on_number_part(string_view part, error_code&) { return number.append(part.data(), part.size()), true; }
+  bool on_int64(std::int64_t value, string_view, error_code&) { return number.clear(), stack.push_int64(value), true; }
+  bool on_uint64(std::uint64_t value, string_view, error_code&) { return number.clear(), stack.push_uint64(value), true; }
+  bool on_double(double nearly, string_view last, error_code&) {
+    number.append(last.data(), last.size());
+    double value = nearly;
+    const auto [end, failure] = std::from_chars(number.data(), number.data() + number.size(), value);
+    const bool exact = failure == std::errc{} && end == number.data() + number.size();
+    number.clear();
+    stack.push_double(exact ? value : nearly);
+    return true;
+  }
+  bool on_bool(bool value, error_code&) { return stack.push_bool(value), true; }
+  bool on_null(error_code&) { return stack.push_null(), true; }
+  bool on_comment_part(string_view, error_code&) { return true; }
+  bool on_comment(string_view, error_code&) { return true; }
+
+  boost::json::value_stack stack;
+  std::string number;  ///< the part of a number that came before
+};
+
 }  // namespace detail
+
+NNI_INLINE boost::json::value parse_json(std::string_view text, boost::system::error_code& failure) {
+  boost::json::basic_parser<detail::ExactNumbers> parser{boost::json::parse_options{}};
+  parser.handler().stack.reset();
+  const std::size_t used = parser.write_some(false, text.data(), text.size(), failure);
+  if (!failure && used < text.size()) failure = boost::json::make_error_code(boost::json::error::extra_data);
+  if (failure) return nullptr;
+  return parser.handler().stack.release();
+}
 
 NNI_INLINE void append_json_string(std::string& text, std::string_view value) {
   text += '"';

@@ -71,7 +71,7 @@ NNI_INLINE std::optional<double> metric_scalar(std::string_view value) {
   if (const std::optional<double> number = detail::plain_number(text)) return number;
   if (text.empty() || text[0] != '{') return std::nullopt;
   boost::system::error_code failure;
-  const boost::json::value parsed = boost::json::parse(detail::with_quoted_tokens(text), failure);
+  const boost::json::value parsed = parse_json(detail::with_quoted_tokens(text), failure);
   if (failure || !parsed.is_object()) return std::nullopt;
   const boost::json::value* chosen = parsed.get_object().if_contains("default");
   if (!chosen) return std::nullopt;

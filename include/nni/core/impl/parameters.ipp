@@ -43,7 +43,7 @@ NNI_INLINE Parameters::Parameters(const boost::json::object& object) : text_(to_
 
 NNI_INLINE Result<Parameters> Parameters::parse(std::string text) {
   boost::system::error_code failure;
-  const boost::json::value value = boost::json::parse(text, failure);
+  const boost::json::value value = parse_json(text, failure);
   if (failure || !value.is_object())
     return Error(Errc::protocol, "parameters must be a JSON object, not: " + text.substr(0, 200));
   return Parameters(std::move(text));
@@ -51,7 +51,7 @@ NNI_INLINE Result<Parameters> Parameters::parse(std::string text) {
 
 NNI_INLINE boost::json::value Parameters::to_json() const {
   boost::system::error_code failure;
-  boost::json::value value = boost::json::parse(text_, failure);
+  boost::json::value value = parse_json(text_, failure);
   if (failure) throw Error(Errc::protocol, "parameters are not JSON: " + text_.substr(0, 200));
   return value;
 }

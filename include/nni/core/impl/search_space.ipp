@@ -273,7 +273,7 @@ NNI_INLINE SearchSpace SearchSpace::from_json(const boost::json::value& value, s
 
 NNI_INLINE SearchSpace SearchSpace::from_json(std::string_view text, std::string_view key) {
   boost::system::error_code failure;
-  const boost::json::value value = boost::json::parse({text.data(), text.size()}, failure);
+  const boost::json::value value = parse_json(text, failure);
   if (failure) throw config_error(std::string(key), "is not JSON: " + failure.message());
   return from_json(value, key);
 }
@@ -318,7 +318,7 @@ NNI_INLINE Parameters SearchSpace::to_parameters(const Point& point) const {
 
 NNI_INLINE std::optional<Point> SearchSpace::to_point(const Parameters& parameters) const {
   boost::system::error_code failure;
-  const boost::json::value value = boost::json::parse(parameters.text(), failure);
+  const boost::json::value value = parse_json(parameters.text(), failure);
   if (failure || !value.is_object()) return std::nullopt;
   Point point(axes_.size(), inactive);
   if (!detail::space::read_values(value.get_object(), axes_, 0, axes_.size(), 0, point)) return std::nullopt;
