@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Builds the benchmarks, runs them beside the peers found on this machine, and prints a table.
+#
+#   scripts/bench.sh [--only PATTERN] [--json FILE] [--quick] [--peers-only] [--no-install]
+#
+#   --only PATTERN   only rows whose name contains PATTERN (a shell pattern): local_trials, 'in_process*', '*.cpu'
+#   --json FILE      also writes the rows as a JSON list
+#   --quick          a tenth of the work or less: shows that everything runs, its figures are rough
+#   --peers-only     measures the peers alone, builds nothing of ours
+#   --no-install     takes the packages of the build as installed
+#
+# benchmarks/README.md says what each row is. scripts/install_peers.sh installs the peers; a missing one leaves its row
+# without a figure and says so. NNI_BENCH_BUILD is the build folder (build/bench), NNI_BENCH_DIRECTORY the place where
+# trials leave their files (a folder in the build folder), NNI_PEERS where the peers are (~/.cache/nni-peers).
+# The exit code tells whether everything ran, never whether a goal was met.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+build=${NNI_BENCH_BUILD:-$root/build/bench}
+only='' install=yes peers_only=no arguments=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --only) only=${2:?--only needs a pattern} && arguments+=(--only "$2") && shift ;;
+    --json) arguments+=(--json "${2:?--json needs a file}") && shift ;;
+    --quick) arguments+=(--quick) ;;
+    --peers-only) peers_only=yes && arguments+=(--peers-only) ;;
+    --no-install) install=no ;;
+    --help | -h) print_help && exit 0 ;;
+    *) die "unknown option '$1'; see --help" ;;
+  esac
+  shift
+done
+
+[ "$install" = no ] || install_packages "${build_packages[@]}" python3
+if [ "$peers_only" = no ]; then
+  mapfile -t programs < <(python3 "$root/scripts/bench.py" --build "$build" --only "$only" --programs)
+  if [ ${#programs[@]} != 0 ]; then
+    phase "configuring the benchmarks" cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+      "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG" -DNNI_BUILD_TESTS=OFF -DNNI_BUILD_EXAMPLES=OFF -DNNI_BUILD_BENCHMARKS=ON
+    phase "building the benchmarks" cmake --build "$build" -j "$(jobs)" --target "${programs[@]}"
+  fi
+fi
+exec python3 "$root/scripts/bench.py" --build "$build" "${arguments[@]}"
