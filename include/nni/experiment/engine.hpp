@@ -55,6 +55,7 @@ class Engine {
     loops.spawn(order_loop());
     loops.spawn(control_loop());
     loops.spawn(limit_loop());
+    if (stopping_) loops.spawn(give_up());
     auto all = loops.join();
     co_await std::move(all);
   }
@@ -67,6 +68,7 @@ class Engine {
     ledger_->stop_placing();
     ledger_->cancel_all(now(), transition);
     apply(std::move(transition));
+    if (group_) group_->spawn(give_up());
     wake();
   }
 
@@ -353,6 +355,13 @@ class Engine {
       }
       apply(std::move(transition));
     }
+  }
+
+  // A run that does not end although it was told to must not keep the experiment for ever.
+  awaitable<void> give_up() {
+    auto sleep = context_->clock().sleep_until(context_->clock().steady_now() + context_->shutdown_limit());
+    co_await std::move(sleep);
+    group_->cancel();
   }
 
   // ---- limits -------------------------------------------------------------------------------------------------

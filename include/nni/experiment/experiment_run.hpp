@@ -42,8 +42,11 @@ struct Experiment<Service, Policies...>::Parts {
 
   /// What only the run that was numbered can be given: the address of its channel.
   void address(TrialJobForm& form) {
-    if constexpr (!carried)
+    if constexpr (!carried) {
+      // A transport that answers requests for parameters has to know them before the run can ask.
+      if constexpr (requires { channel.prepare(form); }) channel.prepare(form);
       for (auto& [name, value] : channel.environment(form.run)) form.environment[name] = value;
+    }
   }
 
   Experiment* experiment;
@@ -293,8 +296,8 @@ template <class Service, class... Policies>
 awaitable<Summary> Experiment<Service, Policies...>::close_all(Context& context, detail::Board& board, std::exception_ptr failure) {
   ExperimentStatus status = ExperimentStatus::done;
   std::string message;
-  const bool budget_left = ledger_->counts().waiting != 0 || (options_.max_trials && !ledger_->budget_used_up());
-  if (stop_requested_ && budget_left) status = ExperimentStatus::stopped;
+  const bool complete = ledger_->counts().finished == ledger_->counts().ordered && ledger_->budget_used_up();
+  if (stop_requested_ && !complete) status = ExperimentStatus::stopped;
   if (failure && async::is_cancellation(failure)) status = ExperimentStatus::stopped;
   else if (failure) {
     status = ExperimentStatus::error;
