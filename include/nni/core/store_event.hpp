@@ -11,6 +11,7 @@
 #include <nni/core/event.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/core/metric.hpp>
+#include <nni/core/objectives.hpp>
 #include <nni/core/parameters.hpp>
 #include <nni/core/status.hpp>
 #include <nni/core/time.hpp>
@@ -126,13 +127,17 @@ struct TrialQuery {
   TrialId after{};                                   ///< trials behind this one; zero: from the start
   std::size_t limit = 1000;                          ///< at most so many
   std::optional<TrialJobStatus> status = {};         ///< only trials in this state
+
+  /// Instead of the order of ids: the best final values first, by this direction, of trials with a finite one in
+  /// `status` (absent: SUCCEEDED); equal ones by id. `after` does not count.
+  std::optional<Direction> best = {};
 };
 
 /// A page of trials.
 class TrialPage {
  public:
   TrialPage() = default;
-  std::vector<TrialJobDetail> trials;   ///< in the order of their ids
+  std::vector<TrialJobDetail> trials;   ///< in the order of their ids, or as `TrialQuery::best` says
   bool more = false;                    ///< there are further trials behind the last one
 };
 

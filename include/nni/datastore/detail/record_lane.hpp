@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <boost/asio/steady_timer.hpp>
+
+#include <nni/async/context.hpp>
+#include <nni/async/event.hpp>
+#include <nni/core/store_event.hpp>
+#include <nni/datastore/detail/commit_pace.hpp>
+
+namespace nni::datastore::detail {
+
+/// Writes records somewhere. Its members block, and run on a pool, one at a time.
+class Recorder {
+ public:
+  Recorder() = default;
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+  virtual ~Recorder() = default;
+
+  /// Hands a batch to the kernel, all of it or nothing.
+  /// @param now  wall time
+  virtual void record(std::span<const StoreEvent> events, TimePoint now) = 0;
+
+  /// Brings everything recorded so far to the disk.
+  virtual void sync() = 0;
+
+  /// True when `tidy` should be called soon. Called on the executor, while nothing else runs.
+  [[nodiscard]] virtual bool wants_tidying() const noexcept { return false; }
+
+  /// Work that can wait until a batch is written.
+  virtual void tidy() {}
+};
+
+/// The way of a store's records from the executor to its recorder: a queue, gathered commits, positions, and those
+/// who wait for them.
+///
+/// Everything but the recorder's work happens on the executor. One call of the recorder runs at a time, for as many
+/// records as are there. A failure is final: it is thrown to all who wait and will wait for what was not reached.
+class RecordLane : public std::enable_shared_from_this<RecordLane> {
+ public:
+  /// @param context   outlives the lane
+  /// @param recorder  used on the context's pool
+  RecordLane(Context& context, std::unique_ptr<Recorder> recorder);
+
+  /// Queues records and returns the position behind them.
+  StorePosition append(std::span<const StoreEvent> events);
+
+  /// Suspends until the records up to a position were handed to the kernel.
+  [[nodiscard]] awaitable<void> written(StorePosition at);
+
+  /// Suspends until the records up to a position are on the disk.
+  [[nodiscard]] awaitable<void> synced(StorePosition at);
+
+  /// Suspends until everything that was appended is written, without waiting for more to gather.
+  [[nodiscard]] awaitable<void> flushed();
+
+  /// Suspends until everything is synced and nothing runs. The recorder is free afterwards.
+  [[nodiscard]] awaitable<void> drained();
+
+  /// Null while nothing has failed.
+  [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
+
+  /// The recorder, once the lane is drained.
+  [[nodiscard]] std::unique_ptr<Recorder> take_recorder() noexcept { return std::move(recorder_); }
+
+ private:
+  void start();
+  void wake();
+  void fail(std::exception_ptr failure);
+  void record_batch(TimePoint now);  // on the pool
+  awaitable<void> hold();
+  awaitable<void> commit();
+  awaitable<void> sync();
+  awaitable<void> work();
+  static awaitable<void> run(std::shared_ptr<RecordLane> self);
+
+  Context* context_;
+  std::unique_ptr<Recorder> recorder_;
+  CommitPace pace_;
+  boost::asio::steady_timer timer_;
+  bool running_ = false;
+  bool holding_ = false;
+  async::event idle_;
+
+  std::vector<StoreEvent> queue_;
+  std::vector<StoreEvent> batch_;  // the recorder's, while it runs
+  std::uint64_t appended_ = 0;
+  std::uint64_t batch_end_ = 0;  // position behind the batch that is or was recorded last
+  std::uint64_t written_ = 0;
+  std::uint64_t sync_wanted_ = 0;
+  std::uint64_t sync_end_ = 0;  // position that the running or last sync covers
+  std::uint64_t synced_ = 0;
+
+  // Who waits for the batch under way, and who for the next one; the roles change with each batch. So a commit
+  // wakes only those whom it concerns.
+  async::event written_turns_[2];
+  std::size_t batch_turn_ = 0;
+  async::event synced_turns_[2];
+  std::size_t sync_turn_ = 0;
+
+  std::exception_ptr failure_;
+};
+
+}  // namespace nni::datastore::detail
+
+#if NNI_HEADER_ONLY
+#include <nni/datastore/detail/impl/record_lane.ipp>
+#endif

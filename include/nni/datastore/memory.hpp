@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <nni/concepts/data_store.hpp>
+
+namespace nni::datastore {
+
+/// Keeps records in this process: the default of an experiment.
+///
+/// Nothing survives the process, so `written` and `synced` return at once and their promise is empty. The history
+/// is held, about 50 bytes for each finished trial beside the texts of its parameters and values; a trial that has
+/// not ended takes about a kilobyte.
+///
+/// The records stay in the object: opened again with the same id, it goes on with them; with another id, it
+/// begins anew.
+class Memory {
+ public:
+  using role = role::data_store;
+
+  Memory();
+  Memory(Memory&&) noexcept;
+  Memory& operator=(Memory&&) noexcept;
+  ~Memory();
+
+  /// @returns what was appended under this id before
+  /// @throws Error  `Errc::in_use` when it is open already
+  [[nodiscard]] awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
+
+  /// Records events. @throws Error  `Errc::closed` when it is not open
+  StorePosition append(std::span<const StoreEvent> events);
+
+  /// Returns at once. @throws Error  `Errc::closed` when it is not open
+  [[nodiscard]] awaitable<void> written(StorePosition at);
+
+  /// Returns at once. @throws Error  `Errc::closed` when it is not open
+  [[nodiscard]] awaitable<void> synced(StorePosition at);
+
+  /// Everything known of one trial; nothing for an unknown one.
+  [[nodiscard]] awaitable<std::optional<TrialJobDetail>> load(TrialId trial);
+
+  /// A page of trials.
+  [[nodiscard]] awaitable<TrialPage> page(TrialQuery query);
+
+  /// The values of one trial: attempt by attempt, in the order of arrival.
+  [[nodiscard]] awaitable<std::vector<Metric>> metrics(TrialId trial);
+
+  /// Ends the use of this store; its records stay until it is destroyed.
+  [[nodiscard]] awaitable<void> close();
+
+ private:
+  class Records;
+  Records& records() const;
+
+  std::unique_ptr<Records> records_;
+};
+static_assert(DataStore<Memory>);
+
+}  // namespace nni::datastore
+
+#if NNI_HEADER_ONLY
+#include <nni/datastore/impl/memory.ipp>
+#endif

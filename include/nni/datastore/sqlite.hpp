@@ -1,0 +1,95 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <nni/concepts/data_store.hpp>
+
+#if NNI_WITH_SQLITE
+
+namespace nni::datastore {
+
+namespace detail {
+class SqliteStore;
+}
+
+/// Settings of the SQLite store.
+struct SqliteOptions {
+  std::filesystem::path directory = "nni-experiments";  ///< parent of the experiments' directories; made if missing
+  bool read_only = false;                               ///< only look, also while another process owns the experiment
+};
+
+/// Keeps records in `<directory>/<experiment id>/db/nni.sqlite`.
+///
+/// NNI's three tables stand in it as NNI's clients and its users' scripts read them (NNI 3.0 lifecycle, section 7);
+/// what is ours stands in tables of the prefix `nni_`. A trial that was tried again is seen through its last
+/// attempt; earlier values are kept apart.
+///
+/// Appending queues; one call on the pool at a time writes what has gathered, in one transaction, into SQLite's
+/// write-ahead log. `written` waits for that commit. Only when somebody waits for `synced` is the log brought to the
+/// disk, which covers all commits so far.
+///
+/// While it is open, a locked file `owner` in the experiment's directory keeps other processes out; it goes when
+/// the store is closed, and the lock dies with the process. A closed store is one plain file without a log, and it
+/// has NNI's indexes, which a store of more than 2,000 trials does without while it is written.
+class Sqlite {
+ public:
+  using role = role::data_store;
+
+  explicit Sqlite(SqliteOptions options = {});
+  Sqlite(Sqlite&&) noexcept;
+  Sqlite& operator=(Sqlite&&) noexcept;
+  ~Sqlite();
+
+  /// The parent of the experiments' directories.
+  [[nodiscard]] const std::filesystem::path& directory() const noexcept;
+
+  /// Where an experiment has its files, when that is not below `directory()`. Before `open`.
+  void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
+
+  /// Opens the experiment's file; makes it, with its directories, unless it is read-only.
+  /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::store_corrupt` for a
+  ///                file that this version does not understand; `Errc::not_found` for one that should be read and does
+  ///                not exist; `Errc::storage_failed` for everything that the file system refuses
+  [[nodiscard]] awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
+
+  /// Queues events. @throws Error  `Errc::closed` when it is not open, `Errc::unsupported` when it is read-only
+  StorePosition append(std::span<const StoreEvent> events);
+
+  /// Suspends until everything up to a position survives a kill of this process.
+  /// @throws Error  `Errc::storage_failed` once the store has failed
+  [[nodiscard]] awaitable<void> written(StorePosition at);
+
+  /// Suspends until everything up to a position survives a loss of power.
+  /// @throws Error  `Errc::storage_failed` once the store has failed
+  [[nodiscard]] awaitable<void> synced(StorePosition at);
+
+  /// Everything known of one trial; nothing for an unknown one.
+  [[nodiscard]] awaitable<std::optional<TrialJobDetail>> load(TrialId trial);
+
+  /// A page of trials.
+  [[nodiscard]] awaitable<TrialPage> page(TrialQuery query);
+
+  /// The values of one trial: attempt by attempt, in the order of arrival.
+  [[nodiscard]] awaitable<std::vector<Metric>> metrics(TrialId trial);
+
+  /// Writes and syncs what was appended, makes the file plain, and frees it. About 6 microseconds per trial in a
+  /// store of more than 2,000, for its indexes.
+  /// @throws Error  when the store has failed; it is freed all the same
+  [[nodiscard]] awaitable<void> close();
+
+ private:
+  std::shared_ptr<detail::SqliteStore> store_;
+};
+static_assert(DataStore<Sqlite>);
+
+}  // namespace nni::datastore
+
+#endif
+
+#if NNI_HEADER_ONLY
+#include <nni/datastore/impl/sqlite.ipp>
+#endif
