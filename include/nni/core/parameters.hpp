@@ -138,7 +138,8 @@ T Parameters::get(std::string_view name) const {
   } else {
     static_assert(std::same_as<T, boost::json::value>,
                   "a parameter is read as double, an integer type, bool, std::string or boost::json::value");
-    return get_value(name);
+    // The generic lambda makes the call depend on T: the complete type is needed only where a value is asked for.
+    return [name](const auto& self) { return self.get_value(name); }(*this);
   }
 }
 
