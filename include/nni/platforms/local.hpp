@@ -1,0 +1,109 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nni/async/awaitable.hpp>
+#include <nni/async/context.hpp>
+#include <nni/core/capabilities.hpp>
+#include <nni/core/event.hpp>
+#include <nni/core/mount.hpp>
+#include <nni/core/resources.hpp>
+#include <nni/core/roles.hpp>
+#include <nni/core/trial.hpp>
+
+namespace nni::platforms {
+
+/// Who runs the trials of `Local`.
+enum class Launch {
+  automatic,   ///< a keeper where there is one, otherwise this process, which is said once in the log
+  keeper,      ///< a keeper, or an error
+  direct       ///< this process: its end is the end of its trials
+};
+
+/// What becomes of what trials print.
+enum class Output {
+  capture,   ///< files `trial.stdout` and `trial.stderr` in the trial's directory
+  discard    ///< nothing is kept
+};
+
+/// Settings of `Local`.
+struct LocalOptions {
+  Launch launch = Launch::automatic;
+  std::string keeper = {};                ///< path of the keeper; empty: NNI_KEEPER, beside this program, PATH, this program
+  Output output = Output::capture;
+  std::filesystem::path directory = {};   ///< where the experiment keeps its files; empty: as the experiment says
+};
+
+/// Runs trials as processes on this machine.
+///
+/// A keeper, a small process of its own, starts them and waits for them. So they outlive this process: when a manager
+/// was killed, the next one that resumes the experiment takes the living trials over, with everything that they have
+/// reported meanwhile, and learns how the others ended. How the keeper is found is told by `keeper::find_keeper`.
+///
+/// Each trial is a process group, starts in the code directory, and has a directory of its own,
+/// `environments/local-env/trials/RUN` in the experiment's. It finds its parameters, and a place to report to, through
+/// NNI's variables. To stop it means SIGINT to the group, and five seconds later SIGKILL to whatever is left. What
+/// remains of its group when its first process ends is killed.
+///
+/// GPUs are not assigned yet: a request for some is refused, a request for none hides all.
+class Local {
+ public:
+  using role = nni::role::training_service;
+  using mount_type = NoMount;
+  static constexpr std::string_view platform = "local";
+
+  explicit Local(LocalOptions options = {});
+  Local(Local&&) noexcept;
+  Local& operator=(Local&&) noexcept;
+  ~Local();
+
+  /// Called by the experiment before `start`.
+  void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
+
+  [[nodiscard]] Capabilities capabilities() const noexcept;
+
+  /// @throws Error  when there is no keeper although one is required, or the trials belong to another manager
+  awaitable<void> start(Context& context);
+  awaitable<ResourceSnapshot> resources();
+
+  /// @throws Error  `Errc::resource_impossible` when GPUs are requested, `Errc::config_invalid` without a command
+  awaitable<JobId> submit_trial_job(TrialJobForm form);
+  awaitable<void> cancel_trial_job(RunId run, StopReason why);
+  awaitable<JobEvent> next_event();
+  awaitable<void> clean_up();
+
+  awaitable<std::vector<JobReport>> adopt(std::vector<Intent> runs);
+
+  awaitable<TrialMessage> next_message();
+  awaitable<void> acknowledge(Receipt receipt);
+  awaitable<void> send(RunId run, Parameters parameters);
+  awaitable<void> settle(RunId run);
+
+  /// The end of a run is in the records of the experiment: the keeper may forget it. Optional; ends that nobody
+  /// records are told again after a resume.
+  void recorded(RunId run);
+
+  /// What a trial printed, at most the last 16 MB.
+  /// @param stream  `stdout`, `stderr`, or the name of a file in the trial's directory
+  awaitable<std::string> fetch_log(RunId run, std::string stream);
+
+  /// The directory of a run.
+  [[nodiscard]] std::filesystem::path directory_of(RunId run) const;
+
+  /// True while a keeper runs the trials; known after `start`.
+  [[nodiscard]] bool has_keeper() const noexcept;
+
+ private:
+  class Core;
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace nni::platforms
+
+#if NNI_HEADER_ONLY && NNI_WITH_PROCESS
+#include <nni/platforms/impl/local.ipp>
+#endif

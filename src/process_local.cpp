@@ -1,0 +1,2 @@
+// Trials as processes of this machine.
+#include <nni/platforms/impl/local.ipp>

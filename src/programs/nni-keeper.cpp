@@ -1,0 +1,43 @@
+#include <cstdio>
+#include <exception>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include <nni/keeper/client.hpp>
+#include <nni/keeper/run_if_asked.hpp>
+
+// Looks after the trials of an experiment on this machine. Managers start it by themselves; people use it to see what
+// it does, and to end it.
+int main(int argc, char** argv) {
+  if (const auto code = nni::keeper::run_if_asked(argc, argv)) return *code;
+
+  CLI::App program{"Runs the trials of an experiment, so that they outlive the program that tunes. It is started by that program."};
+  program.require_subcommand(1);
+  std::string directory;
+  const auto add = [&](const char* name, const char* text) {
+    CLI::App* const command = program.add_subcommand(name, text);
+    command->add_option("DIR", directory, "directory of the experiment")->required()->check(CLI::ExistingDirectory);
+    return command;
+  };
+  const CLI::App* const status = add("status", "print what the keeper of an experiment does, as JSON");
+  const CLI::App* const stop = add("stop", "stop the trials of an experiment whose program is gone, and end its keeper");
+  CLI11_PARSE(program, argc, argv);
+
+  try {
+    const std::string answer = nni::keeper::ask_keeper(directory, stop->parsed());
+    if (answer.empty()) {
+      std::fprintf(stderr, "nni-keeper: no keeper runs for %s\n", directory.c_str());
+      return 1;
+    }
+    std::puts(answer.c_str());
+    if (stop->parsed() && answer.find("\"stopping\":true") == std::string::npos) {
+      std::fprintf(stderr, "nni-keeper: the experiment has a manager; stop that one instead\n");
+      return 1;
+    }
+    return status->parsed() || stop->parsed() ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "nni-keeper: %s\n", error.what());
+    return 1;
+  }
+}
