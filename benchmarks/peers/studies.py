@@ -3,7 +3,7 @@
     studies.py --library optuna|rustuna [--storage memory|sqlite] [--loop optimize|ask_tell]
                [--trials N] [--parameters N] [--directory DIR]
 
-Random sampler, the objective returns 0. Prints one JSON object: us_per_trial (wall time of the loop over its trials,
+Random sampler; the objective returns its parameter, or 0 without one. Prints one JSON object: us_per_trial (wall time of the loop over its trials,
 microseconds), bytes_per_trial (growth of the resident memory between a tenth of the trials and all of them; null where
 the process is too small to tell), version.
 """
@@ -37,9 +37,10 @@ def main():
     names = [f"x{i}" for i in range(options.parameters)]
 
     def objective(trial):
+        value = 0.0
         for name in names:
-            trial.suggest_float(name, 0.0, 1.0)
-        return 0.0
+            value = trial.suggest_float(name, 0.0, 1.0)
+        return value
 
     with tempfile.TemporaryDirectory(dir=options.directory) as directory:
         arguments = {"sampler": library.samplers.RandomSampler(seed=7)}
