@@ -40,11 +40,14 @@
 #include <nni/core/impl/search_space.ipp>
 #include <nni/core/impl/search_space_json.ipp>
 #include <nni/core/impl/time.ipp>
+#include <nni/experiment/impl/board.ipp>
 #include <nni/experiment/impl/options.ipp>
 #include <nni/experiment/impl/summary.ipp>
 #include <nni/net/impl/http.ipp>
 #include <nni/net/impl/url.ipp>
+#include <nni/platforms/impl/in_process.ipp>
 #include <nni/session/impl/ledger.ipp>
+#include <nni/storage/impl/local_directory.ipp>
 #include <nni/testing/impl/manual_clock.ipp>
 #include <nni/transport/impl/http.ipp>
 #include <nni/trial/impl/channel_server.ipp>
