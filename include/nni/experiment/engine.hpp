@@ -82,8 +82,8 @@ class Engine {
     for (const JobReport& report : reports) {
       Transition transition;
       ledger_->adopted(report, now(), transition);
-      if (ledger_->is_live(report.run)) {
-        parts_.scheduler.hold(Placement{});
+      if (const Placement* held = ledger_->placement(report.run)) {
+        parts_.scheduler.hold(*held);
         note_start(report.run, report.started == TimePoint{} ? Duration{} : now() - report.started);
       }
       apply(std::move(transition));
@@ -158,6 +158,8 @@ class Engine {
     } else if (auto* cancel = std::get_if<Cancel>(&action)) {
       auto work = cancel_trial(cancel->run, cancel->why);
       co_await std::move(work);
+    } else if (const auto* forget = std::get_if<Forget>(&action)) {
+      if constexpr (requires { parts_.service.recorded(forget->run); }) parts_.service.recorded(forget->run);
     }
   }
 

@@ -120,6 +120,9 @@ class Ledger {
   /// True between `intend` and the end of the run.
   [[nodiscard]] bool is_live(RunId run) const;
 
+  /// Where a live run is; nothing for others.
+  [[nodiscard]] const Placement* placement(RunId run) const;
+
   /// A live or waiting trial as people see it; nothing for others.
   [[nodiscard]] std::optional<TrialJobDetail> detail(TrialId trial) const;
 

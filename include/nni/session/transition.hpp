@@ -75,8 +75,17 @@ class Announce {
   TrialJobDetail detail;
 };
 
+/// Tell the training service that the end of a run is recorded; a service that keeps ends for a manager that may come
+/// back can forget this one.
+class Forget {
+ public:
+  Forget() = default;
+  explicit Forget(RunId which) : run(which) {}
+  RunId run;
+};
+
 /// Something that a ledger wants done.
-using Action = std::variant<Submit, Cancel, Acknowledge, ReportMetric, ReportOutcome, Release, Announce>;
+using Action = std::variant<Submit, Cancel, Acknowledge, ReportMetric, ReportOutcome, Release, Announce, Forget>;
 
 /// An action and the strength of record that it waits for.
 class Effect {

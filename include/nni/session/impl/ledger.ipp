@@ -222,6 +222,7 @@ NNI_INLINE void Ledger::ended(const JobEnded& what, Transition& out) {
   --counts_.live;
   trial->submitted = false;
   out.effects.emplace_back(Strength::now, Release{std::exchange(trial->placement, {})});
+  out.effects.emplace_back(Strength::written, Forget{what.run});
   const TrialJobStatus status = status_after(*trial, what.end);
   if (status == TrialJobStatus::sys_canceled) {
     try_again(*trial, what.end, what.at, out);
@@ -341,6 +342,11 @@ NNI_INLINE const Ledger::Trial* Ledger::find_live(RunId run) const {
 }
 
 NNI_INLINE bool Ledger::is_live(RunId run) const { return find_live(run) != nullptr; }
+
+NNI_INLINE const Placement* Ledger::placement(RunId run) const {
+  const Trial* trial = find_live(run);
+  return trial ? &trial->placement : nullptr;
+}
 
 NNI_INLINE std::optional<TrialJobDetail> Ledger::detail(TrialId id) const {
   const auto found = trials_.find(id);
