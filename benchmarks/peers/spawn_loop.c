@@ -5,7 +5,8 @@
  *
  *   spawn_loop [--count N] [--in-flight K] [--directory DIR | --bare] -- COMMAND [ARGUMENT...]
  *
- * Layout: DIR/trials/<id>/trial.stdout and trial.stderr. Prints one JSON object:
+ * Layout: DIR/environments/local-env/trials/<id>/trial.stdout and trial.stderr, as the keeper makes it. Prints one JSON
+ * object:
  *   rate               children per second of wall time, from the first spawn to the last wait
  *   cpu_own_us         CPU of this program per child, microseconds
  *   cpu_children_us    CPU of the children per child, microseconds; what a child does before its exec (opening its
@@ -122,8 +123,13 @@ int main(int argc, char** argv) {
     char absolute[PATH_MAX];
     make_directory(directory);
     if (realpath(directory, absolute) == NULL) die(directory, errno);
-    if (snprintf(trials, sizeof trials, "%s/trials", absolute) >= (int)sizeof trials) die(directory, ENAMETOOLONG);
-    make_directory(trials);
+    const char* const below[] = {"/environments", "/local-env", "/trials"};
+    strcpy(trials, absolute);
+    for (size_t i = 0; i < sizeof below / sizeof *below; ++i) {
+      if (strlen(trials) + strlen(below[i]) >= sizeof trials) die(directory, ENAMETOOLONG);
+      strcat(trials, below[i]);
+      make_directory(trials);
+    }
   }
 
   const double own_before = cpu_seconds(RUSAGE_SELF), from = seconds_now();
