@@ -51,8 +51,14 @@
 #include <nni/testing/impl/manual_clock.ipp>
 #include <nni/transport/impl/http.ipp>
 #include <nni/trial/impl/channel_server.ipp>
+#include <nni/trial/impl/client.ipp>
+#include <nni/trial/impl/courier.ipp>
 #include <nni/trial/impl/json_scanner.ipp>
+#include <nni/trial/impl/link.ipp>
 #include <nni/trial/impl/protocol.ipp>
+#include <nni/trial/impl/report.ipp>
+#include <nni/trial/impl/settings.ipp>
+#include <nni/trial/impl/trial.ipp>
 #include <nni/tuning/detail/impl/parzen.ipp>
 #include <nni/tuning/impl/grid.ipp>
 #include <nni/tuning/impl/random.ipp>

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include <nni/core/macros.hpp>
+#include <nni/core/time.hpp>
+#include <nni/net/http.hpp>
+#include <nni/net/url.hpp>
+
+namespace nni::trial {
+
+/// What a server answered.
+struct LinkAnswer {
+  unsigned status = 0;
+  std::string body;
+};
+
+/// One keep-alive HTTP connection on plain blocking sockets, for programs that should not need a framework.
+///
+/// It never goes through a proxy. One thread uses it; `abort` may be called by another.
+class Link {
+ public:
+  /// @param url              `http://` only
+  /// @param connect_timeout  for one address; after it the next one of the host is tried
+  /// @throws Error  `Errc::config_invalid` for an address that is none
+  explicit Link(std::string_view url, Duration connect_timeout = std::chrono::seconds(10));
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+  ~Link();
+
+  /// Sends a request and waits for its answer, as long as the connection lives.
+  ///
+  /// Connects when there is no connection. One that the server had closed meanwhile is replaced once, without notice.
+  ///
+  /// @throws Error  `Errc::connection_lost` when the server cannot be reached or goes away: the request may or may not
+  ///                have been handled; `Errc::protocol` when it does not speak HTTP; `Errc::closed` after `abort`
+  LinkAnswer exchange(std::string_view method, std::string_view body, std::string_view content_type);
+
+  /// Ends the connection; the next `exchange` opens another.
+  void disconnect() noexcept;
+
+  /// Makes a running `exchange`, and each later one, end with `Errc::closed`. Any thread.
+  void abort() noexcept;
+
+ private:
+  void connect();
+  LinkAnswer exchange_once();
+  void send_all(std::string_view bytes);
+  void receive_more();
+  LinkAnswer receive();
+
+  net::Url url_;
+  Duration connect_timeout_;
+  std::mutex mutex_;                // guards the life of the socket against `abort`
+  int socket_ = -1;
+  std::atomic<bool> aborted_ = false;
+  std::string request_;
+  std::string input_;
+};
+
+}  // namespace nni::trial
+
+#if NNI_HEADER_ONLY
+#include <nni/trial/impl/link.ipp>
+#endif
