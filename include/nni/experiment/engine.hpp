@@ -20,6 +20,7 @@
 #include <nni/async/task_group.hpp>
 #include <nni/async/timeout.hpp>
 #include <nni/core/error.hpp>
+#include <nni/core/queue.hpp>
 #include <nni/core/store_event.hpp>
 #include <nni/experiment/board.hpp>
 #include <nni/experiment/options.hpp>
@@ -67,7 +68,7 @@ class Engine {
     Transition transition;
     ledger_->stop_placing();
     ledger_->cancel_all(now(), transition);
-    apply(std::move(transition));
+    apply(transition);
     if (group_) group_->spawn(give_up());
     wake();
   }
@@ -86,20 +87,20 @@ class Engine {
         parts_.scheduler.hold(*held);
         note_start(report.run, report.started == TimePoint{} ? Duration{} : now() - report.started);
       }
-      apply(std::move(transition));
+      apply(transition);
     }
   }
 
   /// Carries out a transition.
-  void apply(Transition transition) {
+  void apply(Transition& transition) {
     StorePosition position = last_;
     if (!transition.records.empty()) last_ = position = parts_.store.append(transition.records);
     for (Effect& effect : transition.effects) {
       if (effect.waits_for == Strength::written) {
-        written_.push_back({position, std::move(effect.action)});
+        written_.emplace_back(position, std::move(effect.action));
         written_changed_.notify();
       } else if (effect.waits_for == Strength::synced) {
-        synced_.push_back({position, std::move(effect.action)});
+        synced_.emplace_back(position, std::move(effect.action));
         synced_changed_.notify();
       } else {
         carry_out_now(std::move(effect.action));
@@ -128,7 +129,7 @@ class Engine {
       parts_.scheduler.release(released->placement);
       resources_stale_ = true;
     } else if (auto* ended = std::get_if<Announce>(&action)) {
-      board_->trial_ended(std::move(ended->detail));
+      board_->trial_ended(std::move(*ended->detail));
     } else {
       inbox_.push_back(std::move(action));
     }
@@ -139,11 +140,11 @@ class Engine {
 
   awaitable<void> carry_out(Action action) {
     if (auto* submit = std::get_if<Submit>(&action)) {
-      parts_.address(submit->form);
+      parts_.address(*submit->form);
       if (parts_.service.capabilities().max_in_flight > 1) {
-        group_->spawn(submit_trial(std::move(submit->form)));
+        group_->spawn(submit_trial(std::move(*submit->form)));
       } else {
-        auto work = submit_trial(std::move(submit->form));
+        auto work = submit_trial(std::move(*submit->form));
         co_await std::move(work);
       }
     } else if (auto* acknowledge = std::get_if<Acknowledge>(&action)) {
@@ -179,7 +180,7 @@ class Engine {
     Transition transition;
     const JobEnded ended{run, JobEnd{EndKind::not_started, 0, std::move(*failure)}, now()};
     ledger_->event(ended, now(), transition);
-    apply(std::move(transition));
+    apply(transition);
   }
 
   awaitable<void> cancel_trial(RunId run, StopReason why) {
@@ -231,6 +232,7 @@ class Engine {
   // ---- sources of events --------------------------------------------------------------------------------------
 
   awaitable<void> message_loop() {
+    Transition transition;
     while (true) {
       auto next = parts_.channel.next_message();
       TrialMessage message = co_await std::move(next);
@@ -238,13 +240,14 @@ class Engine {
         context_->log().warning("experiment", "run " + to_string(message.metric.run) +
                                                   " sent something that is not a metric; it is skipped, like any further: " +
                                                   message.text);
-      Transition transition;
+      transition.clear();
       ledger_->message(std::move(message), transition);
-      apply(std::move(transition));
+      apply(transition);
     }
   }
 
   awaitable<void> event_loop() {
+    Transition transition;
     while (true) {
       auto next = parts_.service.next_event();
       JobEvent event = co_await std::move(next);
@@ -258,9 +261,9 @@ class Engine {
       } else {
         resources_stale_ = true;
       }
-      Transition transition;
+      transition.clear();
       ledger_->event(event, now(), transition);
-      apply(std::move(transition));
+      apply(transition);
       wake();
     }
   }
@@ -285,10 +288,11 @@ class Engine {
   }
 
   awaitable<void> order_loop() {
+    Transition transition;
     while (true) {
       auto next = parts_.advisor.next_order();
       Order order = co_await std::move(next);
-      Transition transition;
+      transition.clear();
       if (auto* trial = std::get_if<NewTrial>(&order)) {
         ledger_->order(std::move(*trial), now(), transition);
       } else if (const auto* kill = std::get_if<KillTrial>(&order)) {
@@ -296,7 +300,7 @@ class Engine {
       } else if (std::holds_alternative<NoMoreTrials>(order)) {
         ledger_->no_more_trials();
       }
-      apply(std::move(transition));
+      apply(transition);
       wake();
     }
   }
@@ -343,19 +347,20 @@ class Engine {
     }
     board_->set_waiting_reason({});
     const ResourceRequest request{options_->trial_gpu_number};
+    Transition transition;
     while (const std::optional<TrialId> trial = ledger_->next_waiting()) {
       PlacementResult answer = parts_.scheduler.place(request, resources_);
       if (auto* wait = std::get_if<Wait>(&answer)) {
         board_->set_waiting_reason(std::move(wait->reason));
         co_return;
       }
-      Transition transition;
+      transition.clear();
       if (auto* never = std::get_if<Impossible>(&answer)) {
         ledger_->refuse(*trial, std::move(never->reason), now(), transition);
       } else {
         ledger_->intend(*trial, parts_.form(*trial, request, std::move(std::get<Placement>(answer))), now(), transition);
       }
-      apply(std::move(transition));
+      apply(transition);
     }
   }
 
@@ -408,7 +413,7 @@ class Engine {
       if (!ledger_->is_live(run)) continue;
       Transition transition;
       ledger_->cancel(run.trial, StopReason::time_limit, now(), transition);
-      apply(std::move(transition));
+      apply(transition);
     }
     return starts_.empty() ? at + limit : starts_.front().first + limit;
   }
@@ -427,9 +432,9 @@ class Engine {
   bool stopping_ = false;
 
   StorePosition last_;
-  std::deque<Pending> written_;
-  std::deque<Pending> synced_;
-  std::deque<Action> inbox_;
+  Queue<Pending> written_;
+  Queue<Pending> synced_;
+  Queue<Action> inbox_;
 
   ResourceSnapshot resources_;
   bool resources_stale_ = true;

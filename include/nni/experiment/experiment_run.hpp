@@ -244,7 +244,7 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
                 static_cast<std::size_t>(alive));
     Transition first;
     first.records.emplace_back(board.profile(ledger_->counts()));
-    engine.apply(std::move(first));
+    engine.apply(first);
     engine.adopt(reports);
     if (stop_requested_) engine.request_stop();
     auto loops = engine.run();

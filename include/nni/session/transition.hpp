@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -22,8 +23,8 @@ enum class Strength : std::uint8_t {
 class Submit {
  public:
   Submit() = default;
-  explicit Submit(TrialJobForm what) : form(std::move(what)) {}
-  TrialJobForm form;
+  explicit Submit(TrialJobForm what) : form(std::make_unique<TrialJobForm>(std::move(what))) {}
+  std::unique_ptr<TrialJobForm> form;   ///< apart, because an action is moved several times
 };
 
 /// Ask the training service to stop a run.
@@ -71,8 +72,8 @@ class Release {
 class Announce {
  public:
   Announce() = default;
-  explicit Announce(TrialJobDetail what) : detail(std::move(what)) {}
-  TrialJobDetail detail;
+  explicit Announce(TrialJobDetail what) : detail(std::make_unique<TrialJobDetail>(std::move(what))) {}
+  std::unique_ptr<TrialJobDetail> detail;   ///< apart, because an action is moved several times
 };
 
 /// Tell the training service that the end of a run is recorded; a service that keeps ends for a manager that may come
@@ -102,6 +103,12 @@ class Transition {
   Transition() = default;
 
   [[nodiscard]] bool empty() const noexcept { return records.empty() && effects.empty(); }
+
+  /// Forgets everything but the memory, so that a loop can use one transition for all its steps.
+  void clear() noexcept {
+    records.clear();
+    effects.clear();
+  }
 
   std::vector<StoreEvent> records;
   std::vector<Effect> effects;

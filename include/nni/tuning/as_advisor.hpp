@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cmath>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,6 +15,7 @@
 #include <nni/concepts/tuner.hpp>
 #include <nni/core/event.hpp>
 #include <nni/core/metric.hpp>
+#include <nni/core/queue.hpp>
 #include <nni/core/roles.hpp>
 
 namespace nni::tuning {
@@ -131,7 +131,7 @@ class AsAdvisor {
   T tuner_;
   A assessor_;
   std::uint64_t next_ = 0;
-  std::deque<Order> orders_;
+  Queue<Order> orders_;
   std::unordered_map<TrialId, Live> live_;
   std::unique_ptr<async::event> ordered_;
 };

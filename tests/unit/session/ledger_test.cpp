@@ -22,7 +22,7 @@ struct Table {
   }
   RunId submit(TrialId trial) {
     ledger.intend(trial, TrialJobForm{}, at(2), out);
-    return submitted().back().form.run;
+    return submitted().back()->run;
   }
   RunId running() {
     const RunId run = submit(order());
@@ -35,10 +35,10 @@ struct Table {
   void end(RunId run, JobEnd how) { ledger.event(JobEnded{run, std::move(how), at(5)}, at(5), out); }
 
   template <class A>
-  std::vector<A> effects() const {
-    std::vector<A> found;
+  std::vector<const A*> effects() const {
+    std::vector<const A*> found;
     for (const Effect& effect : out.effects)
-      if (const A* action = std::get_if<A>(&effect.action)) found.push_back(*action);
+      if (const A* action = std::get_if<A>(&effect.action)) found.push_back(action);
     return found;
   }
   template <class A>
@@ -54,7 +54,11 @@ struct Table {
       if (const R* record = std::get_if<R>(&event)) found.push_back(*record);
     return found;
   }
-  std::vector<Submit> submitted() const { return effects<Submit>(); }
+  std::vector<const TrialJobForm*> submitted() const {
+    std::vector<const TrialJobForm*> forms;
+    for (const Submit* submit : effects<Submit>()) forms.push_back(submit->form.get());
+    return forms;
+  }
 
   Ledger ledger;
   Transition out;
@@ -105,7 +109,7 @@ TEST_CASE("ledger: an intent is recorded before the submission, which waits unti
   CHECK(std::get<TrialOrdered>(table.out.records[0]).parameters.text() == R"({"x":0.25})");
   CHECK(std::get<RunIntended>(table.out.records[1]).run == RunId{trial, 0});
   CHECK(table.strength<Submit>() == Strength::written);
-  CHECK(table.submitted().front().form.parameters.text() == R"({"x":0.25})");
+  CHECK(table.submitted().front()->parameters.text() == R"({"x":0.25})");
 }
 
 TEST_CASE("ledger: a submission that leaves this machine waits for its intent to be synced", "[ledger]") {
@@ -161,9 +165,9 @@ TEST_CASE("ledger: how a trial ends decides its status and what the tuner hears"
     CHECK(table.records<RunEnded>()[0].status == row.status);
     CHECK(table.records<RunEnded>()[0].final_attempt);
     REQUIRE(table.effects<ReportOutcome>().size() == 1);
-    CHECK(table.effects<ReportOutcome>()[0].outcome.status == row.told);
-    CHECK(table.effects<ReportOutcome>()[0].outcome.value == row.value);
-    CHECK(table.effects<Announce>()[0].detail.final_value == row.final_value);
+    CHECK(table.effects<ReportOutcome>()[0]->outcome.status == row.told);
+    CHECK(table.effects<ReportOutcome>()[0]->outcome.value == row.value);
+    CHECK(table.effects<Announce>()[0]->detail->final_value == row.final_value);
     CHECK(table.ledger.counts().finished == 1);
   }
 }
@@ -176,7 +180,7 @@ TEST_CASE("ledger: of two final values the first counts, the later one is stored
 
   table.end(run, JobEnd{});
 
-  CHECK(table.effects<ReportOutcome>()[0].outcome.value == 1.0);
+  CHECK(table.effects<ReportOutcome>()[0]->outcome.value == 1.0);
   CHECK(table.records<MetricReceived>().size() == 2);
 }
 
@@ -187,7 +191,7 @@ TEST_CASE("ledger: a trial gets its answer when its value is kept", "[ledger]") 
   SECTION("an intermediate value is written first") {
     table.report(run, MetricKind::intermediate, 0, "0.1", 41);
     CHECK(table.strength<Acknowledge>() == Strength::written);
-    CHECK(table.effects<Acknowledge>()[0].receipt.value == 41);
+    CHECK(table.effects<Acknowledge>()[0]->receipt.value == 41);
   }
   SECTION("a final value is synced first") {
     table.report(run, MetricKind::final, 0, "0.1");
@@ -240,8 +244,8 @@ TEST_CASE("ledger: a run that was told to stop ends with the status of the reaso
 
     CHECK(table.records<RunEnded>()[0].status == row.status);
     if (row.status == TrialJobStatus::early_stopped) {
-      CHECK(table.effects<ReportOutcome>()[0].outcome.value == 0.7);
-      CHECK(table.effects<Announce>()[0].detail.is_early_stopped);
+      CHECK(table.effects<ReportOutcome>()[0]->outcome.value == 0.7);
+      CHECK(table.effects<Announce>()[0]->detail->is_early_stopped);
     }
   }
 
@@ -316,7 +320,7 @@ TEST_CASE("ledger: a trial that can never be placed fails with the reason", "[le
 
   table.ledger.refuse(trial, "needs 9 GPUs, the largest machine has 2", at(2), table.out);
 
-  CHECK(table.effects<Announce>()[0].detail.message == "needs 9 GPUs, the largest machine has 2");
+  CHECK(table.effects<Announce>()[0]->detail->message == "needs 9 GPUs, the largest machine has 2");
   CHECK(table.records<RunEnded>()[0].end.kind == EndKind::not_started);
 }
 
@@ -370,7 +374,7 @@ TEST_CASE("ledger: a resume adopts, accounts or repeats what was open", "[ledger
     report.state = JobReport::State::ended;
     report.end = JobEnd{EndKind::exited, 7};
     table.ledger.adopted(report, at(9), table.out);
-    CHECK(table.effects<Announce>()[0].detail.exit_code == 7);
+    CHECK(table.effects<Announce>()[0]->detail->exit_code == 7);
   }
   SECTION("one that was never submitted runs as the next attempt") {
     report.state = JobReport::State::never_started;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -17,24 +16,27 @@
 #include <nni/async/event.hpp>
 #include <nni/async/timeout.hpp>
 #include <nni/core/error.hpp>
+#include <nni/core/queue.hpp>
 #include <nni/platforms/in_process.hpp>
 
 namespace nni::platforms {
 
-/// The threads and what they share with the executor, behind one mutex. Held by a shared pointer, so that a thread
-/// that had to be left behind finds it alive.
+/// The threads and what they share with the executor. Held by a shared pointer, so that a thread that had to be left
+/// behind finds it alive.
+///
+/// Jobs come through one queue. What a thread has to tell goes into an outbox of its own: what one run writes stays in
+/// order, and threads do not wait for each other.
 class InProcess::Pool {
  public:
   using Item = std::variant<JobStarted, Metric, JobEnded>;
 
-  Pool(std::function<void(TrialHandle&)> trial, async::wakeup& ready, ClockRef clock)
-      : trial_(std::move(trial)), ready_(&ready), clock_(std::move(clock)) {}
+  Pool(std::function<void(TrialHandle&)> trial, async::wakeup& ready, ClockRef clock, std::size_t threads)
+      : trial_(std::move(trial)), ready_(&ready), clock_(clock), working_(threads), outboxes_(threads) {}
 
-  static std::vector<std::thread> launch(const std::shared_ptr<Pool>& pool, std::size_t threads) {
+  static std::vector<std::thread> launch(const std::shared_ptr<Pool>& pool) {
     std::vector<std::thread> started;
-    started.reserve(threads);
-    pool->working_ = threads;
-    for (std::size_t index = 0; index < threads; ++index) started.emplace_back([pool] { pool->work(); });
+    started.reserve(pool->outboxes_.size());
+    for (Outbox& outbox : pool->outboxes_) started.emplace_back([pool, &outbox] { pool->work(outbox); });
     return started;
   }
 
@@ -46,7 +48,8 @@ class InProcess::Pool {
     work_.notify_one();
   }
 
-  void cancel(RunId run, StopReason why) {
+  /// @returns the end of a run that had not begun
+  std::optional<JobEnded> cancel(RunId run, StopReason why) {
     const std::lock_guard lock(mutex_);
     const auto call = calls_.find(run);
     if (call == calls_.end())
@@ -54,35 +57,47 @@ class InProcess::Pool {
     call->second.why = why;
     if (call->second.stop) {
       call->second.stop->request_stop();
-      return;
+      return std::nullopt;
     }
-    std::erase_if(queue_, [run](const TrialJobForm& form) { return form.run == run; });
+    queue_.erase(std::find_if(queue_.begin(), queue_.end(), [run](const TrialJobForm& form) { return form.run == run; }));
     calls_.erase(call);
     JobEnd end{EndKind::killed, 0, "stopped before it started"};
     end.why = why;
-    outbox_.emplace_back(std::in_place_type<JobEnded>, run, std::move(end), clock_.now());
-    ready_->notify();
+    return JobEnded{run, std::move(end), clock_.now()};
   }
 
-  /// Takes everything that the threads have written so far.
-  void take(std::vector<Item>& into) {
-    const std::lock_guard lock(mutex_);
-    std::swap(into, outbox_);
-    if (full_) {
-      full_ = false;
-      space_.notify_all();
+  /// Calls a function with everything that the threads have written so far. @returns true when there was something
+  template <class Sort>
+  bool take(const Sort& sort) {
+    bool any = false;
+    for (Outbox& outbox : outboxes_) {
+      {
+        const std::lock_guard lock(outbox.mutex);
+        std::swap(taken_, outbox.items);
+        if (std::exchange(outbox.full, false)) outbox.space.notify_all();
+      }
+      any = any || !taken_.empty();
+      for (Item& item : taken_) sort(item);
+      taken_.clear();
     }
+    return any;
   }
 
   /// Asks every call to return and lets idle threads end.
   void close() {
-    const std::lock_guard lock(mutex_);
-    closing_ = true;
-    queue_.clear();
-    for (auto& [run, call] : calls_)
-      if (call.stop) call.stop->request_stop();
-    work_.notify_all();
-    space_.notify_all();
+    {
+      const std::lock_guard lock(mutex_);
+      closing_ = true;
+      queue_.clear();
+      for (auto& [run, call] : calls_)
+        if (call.stop) call.stop->request_stop();
+      work_.notify_all();
+    }
+    for (Outbox& outbox : outboxes_) {
+      const std::lock_guard lock(outbox.mutex);
+      outbox.closing = true;
+      outbox.space.notify_all();
+    }
   }
 
   /// Threads that have not ended.
@@ -93,7 +108,7 @@ class InProcess::Pool {
 
   /// Nobody listens any more.
   void abandon() {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(ready_mutex_);
     ready_ = nullptr;
   }
 
@@ -103,19 +118,35 @@ class InProcess::Pool {
     StopReason why = StopReason::user;
   };
 
-  // Items that wait for the executor at most; beyond, reporting threads wait.
-  static constexpr std::size_t outbox_limit = 65'536;
+  struct Outbox {
+    std::mutex mutex;
+    std::condition_variable space;
+    std::vector<Item> items;
+    bool full = false;
+    bool closing = false;
+  };
 
-  void put(Item item, std::unique_lock<std::mutex>& lock) {
-    while (outbox_.size() >= outbox_limit && !closing_) {
-      full_ = true;
-      space_.wait(lock);
+  // Items of one thread that wait for the executor at most; beyond, it waits.
+  static constexpr std::size_t outbox_limit = 32'768;
+
+  void put(Outbox& outbox, Item item) {
+    {
+      std::unique_lock lock(outbox.mutex);
+      while (outbox.items.size() >= outbox_limit && !outbox.closing) {
+        outbox.full = true;
+        outbox.space.wait(lock);
+      }
+      outbox.items.push_back(std::move(item));
     }
-    outbox_.push_back(std::move(item));
+    wake();
+  }
+
+  void wake() {
+    const std::lock_guard lock(ready_mutex_);
     if (ready_) ready_->notify();
   }
 
-  void work() {
+  void work(Outbox& outbox) {
     std::unique_lock lock(mutex_);
     while (true) {
       work_.wait(lock, [this] { return closing_ || !queue_.empty(); });
@@ -124,25 +155,26 @@ class InProcess::Pool {
       queue_.pop_front();
       const std::stop_source stop;
       calls_[form.run].stop = stop;
-      put(JobStarted{form.run, JobId{"call"}, clock_.now()}, lock);
       lock.unlock();
-      JobEnd end = call(form, stop.get_token());
+      put(outbox, JobStarted{form.run, JobId{"call"}, clock_.now()});
+      JobEnd end = call(outbox, form, stop.get_token());
       lock.lock();
       if (const auto entry = calls_.find(form.run); entry != calls_.end()) {
         end.why = entry->second.why;
         calls_.erase(entry);
       }
-      put(JobEnded{form.run, std::move(end), clock_.now()}, lock);
+      lock.unlock();
+      put(outbox, JobEnded{form.run, std::move(end), clock_.now()});
+      lock.lock();
     }
     --working_;
-    if (ready_) ready_->notify();
+    lock.unlock();
+    wake();
   }
 
-  JobEnd call(const TrialJobForm& form, std::stop_token stop) {
-    const TrialHandle::Report report = [this, run = form.run](MetricKind kind, std::uint32_t sequence, std::string value) {
-      Metric metric{run, kind, sequence, std::move(value), clock_.now()};
-      std::unique_lock lock(mutex_);
-      put(std::move(metric), lock);
+  JobEnd call(Outbox& outbox, const TrialJobForm& form, const std::stop_token& stop) {
+    const TrialHandle::Report report = [this, &outbox, run = form.run](MetricKind kind, std::uint32_t sequence, std::string value) {
+      put(outbox, Metric{run, kind, sequence, std::move(value), clock_.now()});
     };
     try {
       TrialHandle handle(form.run, form.parameters, stop, report);
@@ -155,17 +187,19 @@ class InProcess::Pool {
   }
 
   const std::function<void(TrialHandle&)> trial_;
-  std::mutex mutex_;
-  std::condition_variable work_;
-  std::condition_variable space_;
-  std::deque<TrialJobForm> queue_;
-  std::unordered_map<RunId, Call> calls_;
-  std::vector<Item> outbox_;
+  std::mutex ready_mutex_;
   async::wakeup* ready_;
   ClockRef clock_;
-  std::size_t working_ = 0;
-  bool full_ = false;
+
+  std::mutex mutex_;                            // guards the following five
+  std::condition_variable work_;
+  Queue<TrialJobForm> queue_;
+  std::unordered_map<RunId, Call> calls_;
+  std::size_t working_;
   bool closing_ = false;
+
+  std::vector<Outbox> outboxes_;                // one per thread
+  std::vector<Item> taken_;                     // of the executor, kept for its memory
 };
 
 /// The executor's side: sorts what the threads wrote into events and messages.
@@ -175,9 +209,7 @@ class InProcess::Inbox {
 
   /// True when something arrived.
   bool fetch(Pool& pool) {
-    pool.take(batch_);
-    if (batch_.empty()) return false;
-    for (Pool::Item& item : batch_) {
+    return pool.take([this](Pool::Item& item) {
       if (auto* metric = std::get_if<Metric>(&item)) {
         messages.emplace_back(std::move(*metric), Receipt{});
       } else if (auto* begin = std::get_if<JobStarted>(&item)) {
@@ -185,21 +217,16 @@ class InProcess::Inbox {
       } else {
         events.emplace_back(std::in_place_type<JobEnded>, std::move(std::get<JobEnded>(item)));
       }
-    }
-    batch_.clear();
-    return true;
+    });
   }
 
   Context* context;
   async::wakeup ready;
   async::event changed;
-  std::deque<JobEvent> events;
-  std::deque<TrialMessage> messages;
+  Queue<JobEvent> events;
+  Queue<TrialMessage> messages;
   std::vector<std::thread> threads;
   bool waiting = false;   // somebody waits on `ready` for all
-
- private:
-  std::vector<Pool::Item> batch_;
 };
 
 NNI_INLINE InProcess::InProcess(std::function<void(TrialHandle&)> trial, InProcessOptions options)
@@ -226,10 +253,10 @@ NNI_INLINE Capabilities InProcess::capabilities() const noexcept { return Capabi
 
 NNI_INLINE awaitable<void> InProcess::start(Context& context) {
   inbox_ = std::make_unique<Inbox>(context);
-  pool_ = std::make_shared<Pool>(trial_, inbox_->ready, context.clock());
   std::size_t threads = options_.threads;
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
-  inbox_->threads = Pool::launch(pool_, threads);
+  pool_ = std::make_shared<Pool>(trial_, inbox_->ready, context.clock(), threads);
+  inbox_->threads = Pool::launch(pool_);
   co_return;
 }
 
@@ -245,7 +272,11 @@ NNI_INLINE awaitable<JobId> InProcess::submit_trial_job(TrialJobForm form) {
 }
 
 NNI_INLINE awaitable<void> InProcess::cancel_trial_job(RunId run, StopReason why) {
-  pool_->cancel(run, why);
+  if (std::optional<JobEnded> ended = pool_->cancel(run, why)) {
+    inbox_->events.emplace_back(std::in_place_type<JobEnded>, std::move(*ended));
+    inbox_->changed.notify();
+    inbox_->ready.notify();
+  }
   co_return;
 }
 
