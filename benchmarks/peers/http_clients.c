@@ -6,7 +6,7 @@
  *   http_clients run --urls FILE [--seconds S]
  *       One client for each line "URL [TRIAL_ID [PARAMETER_ID]]"; prints the report.
  *   http_clients create BOARD --processes N [--seconds S]
- *       Prepares a board for clients that something else starts.
+ *       Prepares a board for clients that something else starts; S is 0 where they end by count.
  *   http_clients trial BOARD
  *       One client, as a trial: URL and id from NNI_TRIAL_COMMAND_CHANNEL and NNI_TRIAL_JOB_ID. It asks for its parameter
  *       first and ends with a FINAL value.
@@ -286,7 +286,7 @@ int main(int argc, char** argv) {
     else if (strcmp(argv[at], "--seconds") == 0) seconds = strtod(argv[++at], NULL);
     else return usage();
   }
-  if (processes == 0 || processes > board_max_clients || seconds <= 0) return usage();
+  if (processes == 0 || processes > board_max_clients || seconds < 0) return usage();
   if (strcmp(argv[1], "run") == 0 && (url == NULL) != (urls == NULL)) return run_all(url, urls, processes, seconds);
   if (path == NULL) return usage();
   if (strcmp(argv[1], "create") == 0) return board_create(path, processes, seconds) == NULL;
