@@ -1,7 +1,7 @@
 # How tests become targets; tests/CMakeLists.txt says which file goes where.
 
 # Areas whose tests use more than one thread: they are the ones worth a run under ThreadSanitizer.
-set(NNI_THREAD_AREAS async threads in_process)
+set(NNI_THREAD_AREAS async threads in_process datastore)
 
 # Targets tests_unit, tests_threads, ... build what a label needs.
 set(NNI_LABELS unit behaviour wire threads python)
