@@ -1,12 +1,13 @@
-// Rows `in_process_memory` and `in_process_durable`: empty trials as callables, one real parameter by random search, one
-// final value each.
+// Rows `in_process_memory` and `in_process_durable`: empty trials as callables, one real parameter by random search,
+// one final value each.
 //
 //   in_process --store memory|sqlite --directory DIR --trials N --concurrency C --threads T
 //
 // Prints us_per_trial (wall time of the whole experiment, opening and closing the store included), bytes_per_trial
 // (growth of the resident memory between a tenth of the trials and all of them, without the texts of the parameters
-// where the store keeps them in memory) and parameter_bytes (size of such a text).
+// where the store keeps them in memory), parameter_bytes (size of such a text) and cpu_us_per_trial.
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -31,6 +32,13 @@ std::int64_t resident_bytes() {
   std::int64_t size = 0, resident = 0;
   numbers >> size >> resident;
   return resident * sysconf(_SC_PAGESIZE);
+}
+
+double cpu_seconds() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+         static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
 }
 
 struct Counts {
@@ -83,9 +91,9 @@ int main(int argc, char** argv) try {
     throw std::runtime_error("not every trial succeeded: " + summary.to_json().substr(0, 500));
   const double parameter_bytes = static_cast<double>(counts.parameter_bytes) / trials;
   const double grown = static_cast<double>(counts.resident_late - counts.resident_early) / (trials * 0.9);
-  std::cout << "{\"us_per_trial\": " << spent.count() / trials
-            << ", \"bytes_per_trial\": " << grown - (store == "memory" ? parameter_bytes : 0.0)
-            << ", \"parameter_bytes\": " << parameter_bytes << "}\n";
+  std::cout << "{\"us_per_trial\": " << spent.count() / trials << ", \"bytes_per_trial\": "
+            << grown - (store == "memory" ? parameter_bytes : 0.0) << ", \"parameter_bytes\": " << parameter_bytes
+            << ", \"cpu_us_per_trial\": " << cpu_seconds() * 1e6 / trials << "}\n";
 } catch (const std::exception& error) {
   std::cerr << "in_process: " << error.what() << '\n';
   return 1;

@@ -2,8 +2,8 @@
 //
 //   local_trials --directory DIR --trials N --concurrency C --launch keeper|direct -- COMMAND [ARGUMENT...]
 //
-// Prints rate (trials per second of the whole experiment, start of the keeper and closing of the store included), and the
-// processor time per trial of this process, of the keeper and of the trials.
+// Prints rate (trials per second of the whole experiment, start of the keeper and closing of the store included), and
+// the processor time per trial of this process, of the keeper and of the trials.
 
 #include <exception>
 #include <iostream>

@@ -1,5 +1,5 @@
-// Row `turn_around`: one trial at a time, through the keeper, recorded in SQLite. The trials leave their own stamps, see
-// peers/stamp.c; this program only runs them.
+// Row `turn_around`: one trial at a time, through the keeper, recorded in SQLite. The trials leave their own stamps,
+// see peers/stamp.c; this program only runs them.
 //
 //   turn_around --directory DIR --trials N -- COMMAND [ARGUMENT...]
 

@@ -281,14 +281,16 @@ def local_trials(session):
         "hyperqueue": ("HyperQueue", hyperqueue, 1),
     }
     wanted = [s for s in peers if session.wants(f"local_trials.{s}") or session.wants(f"local_trials.cpu_all.{s}")]
-    runs = {"loop": loop_with_files, "keeper": lambda: ours("keeper")}
+    against_loop = [f"local_trials{suffix}" for suffix in ("", ".direct", ".cpu", ".cpu_direct", ".cpu_all")]
+    runs = {"loop": loop_with_files} if any(map(session.wants, against_loop)) else {}
+    runs["keeper"] = lambda: ours("keeper")
     if session.wants("local_trials.direct") or session.wants("local_trials.cpu_direct"):
         runs["direct"] = lambda: ours("direct")
     runs |= {suffix: peers[suffix][1] for suffix in wanted if peers[suffix][2] > 1}
     results = session.alternate(session.size(3, 1), runs)
     results |= session.alternate(1, {suffix: peers[suffix][1] for suffix in wanted if peers[suffix][2] == 1})
 
-    base, keeper, direct = results["loop"], results["keeper"], results.get("direct")
+    base, keeper, direct = results.get("loop", {}), results["keeper"], results.get("direct")
     row = session.row
     own = ["cpu_manager_us", "cpu_keeper_us"]
     row("local_trials", "trials/s", figure(keeper, "rate"), figure(base, "rate"), "C loop", Goal("ratio", ">=", 0.85))

@@ -33,7 +33,7 @@ done
 
 [ "$install" = no ] || install_packages "${build_packages[@]}" python3
 if [ "$peers_only" = no ]; then
-  mapfile -t programs < <(python3 "$root/scripts/bench.py" --build "$build" --only "$only" --programs)
+  mapfile -t programs < <(python3 "$root/scripts/bench.py" --build "$build" --only "$only" --programs 2>/dev/null)
   if [ ${#programs[@]} != 0 ]; then
     phase "configuring the benchmarks" cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
       "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG" -DNNI_BUILD_TESTS=OFF -DNNI_BUILD_EXAMPLES=OFF -DNNI_BUILD_BENCHMARKS=ON

@@ -8,8 +8,8 @@
  *   http_clients create BOARD --processes N [--seconds S]
  *       Prepares a board for clients that something else starts; S is 0 where they end by count.
  *   http_clients trial BOARD
- *       One client, as a trial: URL and id from NNI_TRIAL_COMMAND_CHANNEL and NNI_TRIAL_JOB_ID. It asks for its parameter
- *       first and ends with a FINAL value.
+ *       One client, as a trial: URL and id from NNI_TRIAL_COMMAND_CHANNEL and NNI_TRIAL_JOB_ID. It asks for its
+ *       parameter first and ends with a FINAL value.
  *   http_clients report BOARD
  *       Prints the report.
  *

@@ -23,7 +23,6 @@ using asio::ip::tcp;
 
 namespace {
 
-// Not formatted: one literal.
 constexpr char parameter_command[] =
     R"({"type":"parameter","parameter":"{\"parameter_id\": 0, \"parameter_source\": \"algorithm\", \"parameters\": {\"x\": 0.5}, \"parameter_index\": 0}"})";
 
