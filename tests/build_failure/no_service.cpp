@@ -1,0 +1,9 @@
+// expect: the first policy of an Experiment does not model nni::TrainingService
+// The first policy has to be a training service.
+
+#include <nni/nni.hpp>
+
+int main() {
+  nni::Experiment<nni::tuning::Random>* experiment = nullptr;
+  experiment->run();
+}
