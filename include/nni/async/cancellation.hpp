@@ -18,8 +18,8 @@ namespace nni::async {
 
 /// Lets a coroutine that was cancelled await its clean-up.
 ///
-/// A cancelled coroutine throws at its next `co_await`, before anything is done. Once this was awaited, that no
-/// longer happens; only a new cancellation reaches what is awaited next. Together with `shield` nothing does.
+/// A cancelled coroutine throws at each `co_await`, before anything is done. Awaiting this forgets the
+/// cancellations so far. A new one would interrupt the clean-up; together with `shield` none does.
 /// @code
 /// std::exception_ptr failure;
 /// try { co_await work(); } catch (...) { failure = std::current_exception(); }
@@ -28,7 +28,7 @@ namespace nni::async {
 /// co_await std::move(last);
 /// @endcode
 /// Where it fits, `finally` says the same in one call.
-[[nodiscard]] inline auto ignore_cancellation() noexcept { return boost::asio::this_coro::throw_if_cancelled(false); }
+[[nodiscard]] inline auto ignore_cancellation() noexcept { return boost::asio::this_coro::reset_cancellation_state(); }
 
 /// Runs work that cancellation must not reach; for shutdown only.
 ///
@@ -72,7 +72,7 @@ awaitable<T> finally(awaitable<T> work, awaitable<void> clean_up) {
   co_await std::move(first);
 
   const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
-  co_await ignore_cancellation();
+  co_await boost::asio::this_coro::throw_if_cancelled(false);
   auto ended = std::make_shared<detail::Outcome<void>>();
   auto last = detail::run_apart(detail::capture(ended, std::move(clean_up)));
   co_await std::move(last);

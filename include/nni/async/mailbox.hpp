@@ -21,8 +21,6 @@ namespace detail {
 /// The error of a mailbox that could never take anything.
 [[noreturn]] void throw_no_capacity();
 
-[[noreturn]] void throw_cancelled();
-
 }  // namespace detail
 
 /// A bounded queue between coroutines of one executor.

@@ -10,6 +10,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include <nni/async/awaitable.hpp>
+#include <nni/async/cancellation.hpp>
 #include <nni/async/child.hpp>
 #include <nni/async/outcome.hpp>
 #include <nni/async/waiting.hpp>
@@ -38,12 +39,15 @@ class Race {
   void ended(std::size_t index, bool gave_up);
 
   /// Suspends until both have ended; cancelling the waiter cancels both.
-  awaitable<void> join();
+  ///
+  /// @param listens  the caller wants to hear of its own cancellation
+  awaitable<void> join(bool listens);
 
   /// Who ended first, or `nobody` when the race was cancelled before.
   [[nodiscard]] std::size_t winner() const noexcept { return winner_; }
 
  private:
+  /// Tells each child once at most: to hear of it again would disturb its clean-up.
   void cancel_all();
 
   boost::asio::any_io_executor executor_;
@@ -53,11 +57,6 @@ class Race {
   bool cancelled_ = false;
   WaitList idle_;
 };
-
-/// Ends a coroutine that was cancelled and whose children saw to it.
-[[noreturn]] void throw_cancelled();
-
-bool says_cancelled(const std::exception_ptr& failure) noexcept;
 
 template <class T>
 awaitable<void> racer(Race& race, std::size_t index, Outcome<T>& outcome, awaitable<T> work) {
@@ -72,7 +71,7 @@ awaitable<void> racer(Race& race, std::size_t index, Outcome<T>& outcome, awaita
   } catch (...) {
     outcome.set_failure(std::current_exception());
   }
-  race.ended(index, says_cancelled(outcome.failure()));
+  race.ended(index, is_cancellation(outcome.failure()));
 }
 
 template <class T>
@@ -117,7 +116,7 @@ template <class A, class B>
   co_await boost::asio::this_coro::throw_if_cancelled(false);
   both.start(0, detail::racer(both, 0, left, std::move(first)));
   both.start(1, detail::racer(both, 1, right, std::move(second)));
-  co_await both.join();
+  co_await both.join(throws);
   co_await boost::asio::this_coro::throw_if_cancelled(throws);
 
   using Result = RaceResult<A, B>;

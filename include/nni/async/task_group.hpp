@@ -5,10 +5,7 @@
 #include <utility>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/cancellation_type.hpp>
-#include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/system/system_error.hpp>
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/cancellation.hpp>
@@ -40,7 +37,7 @@ class task_group {
   /// @returns     false when it was dropped
   bool spawn(awaitable<void> work);
 
-  /// Cancels the children; the group takes no more until it was joined.
+  /// Cancels the children, once; the group takes no more until it was joined.
   void cancel();
 
   /// Suspends until no child is left, then the group can be used again.
@@ -60,6 +57,12 @@ class task_group {
   [[nodiscard]] bool cancelled() const noexcept;
 
  private:
+  template <class Body>
+  friend awaitable<void> with_task_group(Body body);
+
+  /// @param listens  the caller wants to hear of its own cancellation
+  awaitable<void> join_all(bool listens);
+
   struct Core;
   std::shared_ptr<Core> core_;
 };
@@ -79,21 +82,16 @@ template <class Body>
   auto executor = co_await boost::asio::this_coro::executor;
   // Between the first spawn and the end of the join nothing may throw.
   const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
-  co_await ignore_cancellation();
+  co_await boost::asio::this_coro::throw_if_cancelled(false);
 
   task_group group(executor);
-  auto outcome = std::make_shared<detail::Outcome<void>>();
   group.spawn(body(group));
-  auto joined = detail::capture(outcome, group.join());
-  auto state = co_await boost::asio::this_coro::cancellation_state;
-  if (state.cancelled() != boost::asio::cancellation_type::none) group.cancel();
+  auto outcome = std::make_shared<detail::Outcome<void>>();
+  auto joined = detail::capture(outcome, group.join_all(throws));
   co_await std::move(joined);
 
   co_await boost::asio::this_coro::throw_if_cancelled(throws);
   outcome->take();
-  state = co_await boost::asio::this_coro::cancellation_state;
-  if (throws && state.cancelled() != boost::asio::cancellation_type::none)
-    throw boost::system::system_error(boost::asio::error::operation_aborted, "task group");
 }
 
 }  // namespace nni::async

@@ -68,7 +68,7 @@ template <class T>
     both.start(1, detail::racer(both, 1, sleep, clock.sleep_until(deadline)));
   else if (both.winner() == detail::Race::nobody)
     alarm.emplace(executor, both, 1, deadline);
-  co_await both.join();
+  co_await both.join(throws);
   co_await boost::asio::this_coro::throw_if_cancelled(throws);
 
   const bool has_value = outcome.ready() && !outcome.failed();

@@ -136,6 +136,9 @@ class WaitRegistry : public boost::asio::execution_context::service {
   std::shared_ptr<bool> gone_;
 };
 
+/// Ends a coroutine that was cancelled while it could not hear of it.
+[[noreturn]] void throw_cancelled();
+
 /// Coroutines that wait for the same thing, first come, first served. Used on one executor only.
 class WaitList {
  public:

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,8 @@
 
 #include <nni/async/cancellation.hpp>
 #include <nni/async/run.hpp>
+#include <nni/async/task_group.hpp>
+#include <nni/async/timeout.hpp>
 
 #include "helpers.hpp"
 #include "support/catch.hpp"
@@ -41,6 +44,25 @@ awaitable<void> clean_up_by_hand(event& go, event& cleaned, Words& words) {
   auto last = nni::async::shield(nni_test::wait_then_write(cleaned, words, "cleaned"));
   co_await std::move(last);
   if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+awaitable<void> clean_up_with_children(event& go, event& cleaned, Words& words) {
+  try {
+    co_await go.wait();
+  } catch (...) {
+  }
+  co_await nni::async::ignore_cancellation();
+
+  auto race = nni::async::race(wait_for(cleaned), wait_for(go));
+  co_await std::move(race);
+  words.push_back("race");
+  auto limited = nni::async::with_timeout(wait_for(cleaned), std::chrono::hours(1));
+  co_await std::move(limited);
+  words.push_back("limit");
+  auto executor = co_await boost::asio::this_coro::executor;
+  nni::async::task_group group(executor);
+  group.spawn(nni_test::wait_then_write(cleaned, words, "group"));
+  co_await group.join();
 }
 
 awaitable<void> finish(event& go, event& cleaned, Words& words, std::string failure) {
@@ -134,6 +156,27 @@ TEST_CASE("shield: after ignore_cancellation a cancelled coroutine can clean up"
 
   CHECK(words == Words{"cleaned"});
   CHECK(work.cancelled());
+}
+
+TEST_CASE("ignore_cancellation: races, groups and limits of a clean-up work as if nothing had happened",
+          "[async][cancellation]") {
+  boost::asio::io_context context;
+  event go;
+  event cleaned;
+  Words words;
+  Started work(context, clean_up_with_children(go, cleaned, words));
+  settle(context);
+
+  work.cancel();
+  settle(context);
+  CHECK_FALSE(work.done());
+  for (int i = 0; i < 3; ++i) {
+    cleaned.notify();
+    settle(context);
+  }
+
+  CHECK(work.succeeded());
+  CHECK(words == Words{"race", "limit", "group"});
 }
 
 TEST_CASE("shield: results and failures pass", "[async][cancellation]") {

@@ -39,13 +39,8 @@ awaitable<void> count_wakes(nni::async::wakeup& wakeup, int& wakes) {
 
 awaitable<void> wait_for_signal(nni::async::wakeup& wakeup) { co_await wakeup.wait(); }
 
-awaitable<int> read_until(nni::async::wakeup& wakeup, const std::atomic<int>& produced, int all) {
-  int wakes = 0;
-  while (produced.load(std::memory_order_relaxed) < all) {
-    co_await wakeup.wait();
-    ++wakes;
-  }
-  co_return wakes;
+awaitable<void> read_until(nni::async::wakeup& wakeup, const std::atomic<int>& produced, int all) {
+  while (produced.load(std::memory_order_relaxed) < all) co_await wakeup.wait();
 }
 
 }  // namespace
@@ -271,10 +266,9 @@ TEST_CASE("wakeup: no signal of other threads is lost", "[async][wakeup][threads
 
   std::jthread left(produce);
   std::jthread right(produce);
-  const int wakes = nni::async::run(context, read_until(wakeup, produced, 2 * each));
+  nni::async::run(context, read_until(wakeup, produced, 2 * each));
 
   CHECK(produced == 2 * each);
-  CHECK(wakes >= 1);
 }
 
 TEST_CASE("wakeup: every single signal reaches a waiter that sleeps in between", "[async][wakeup][threads]") {

@@ -183,6 +183,20 @@ TEST_CASE("task_group: cancelled children end quietly", "[async][task_group]") {
   CHECK(group.empty());
 }
 
+TEST_CASE("task_group: a child that is cancelled before it has started never runs, and is joined",
+          "[async][task_group]") {
+  boost::asio::io_context context;
+  task_group group(context.get_executor());
+  Words words;
+  group.spawn(write(words, "never here"));
+
+  group.cancel();
+  nni::async::run(context, group.join());
+
+  CHECK(words.empty());
+  CHECK(group.empty());
+}
+
 TEST_CASE("task_group: a cancelled group takes no children until it was joined", "[async][task_group]") {
   boost::asio::io_context context;
   task_group group(context.get_executor());

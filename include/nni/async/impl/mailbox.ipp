@@ -1,7 +1,6 @@
 #pragma once
 
 #include <nni/async/mailbox.hpp>
-#include <nni/async/race.hpp>
 #include <nni/core/error.hpp>
 
 namespace nni::async::detail {

@@ -2,10 +2,6 @@
 
 #include <utility>
 
-#include <boost/asio/error.hpp>
-#include <boost/system/system_error.hpp>
-
-#include <nni/async/cancellation.hpp>
 #include <nni/async/race.hpp>
 
 namespace nni::async::detail {
@@ -22,28 +18,22 @@ NNI_INLINE void Race::start(std::size_t index, awaitable<void> child) {
 NNI_INLINE void Race::ended(std::size_t index, bool gave_up) {
   if (winner_ != nobody || (cancelled_ && gave_up)) return;
   winner_ = index;
-  children_[1 - index].cancel();
+  if (!cancelled_) children_[1 - index].cancel();
 }
 
 NNI_INLINE void Race::cancel_all() {
-  cancelled_ = true;
+  if (std::exchange(cancelled_, true) || winner_ != nobody) return;
   for (auto& child : children_) child.cancel();
 }
 
-NNI_INLINE awaitable<void> Race::join() {
+NNI_INLINE awaitable<void> Race::join(bool listens) {
   Interrupt forward;
   forward.call = [](void* race) { static_cast<Race*>(race)->cancel_all(); };
   forward.object = this;
   // A child may have cancelled this very coroutine before it could listen.
   const auto state = co_await boost::asio::this_coro::cancellation_state;
-  if (state.cancelled() != boost::asio::cancellation_type::none) cancel_all();
+  if (listens && state.cancelled() != boost::asio::cancellation_type::none) cancel_all();
   while (running_ > 0) co_await idle_.wait(forward);
 }
-
-NNI_INLINE void throw_cancelled() {
-  throw boost::system::system_error(boost::asio::error::operation_aborted, "cancelled");
-}
-
-NNI_INLINE bool says_cancelled(const std::exception_ptr& failure) noexcept { return is_cancellation(failure); }
 
 }  // namespace nni::async::detail

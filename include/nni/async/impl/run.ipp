@@ -18,9 +18,9 @@ NNI_INLINE void drive(boost::asio::io_context& context, awaitable<void> work) {
   });
   while (!*done) {
     context.restart();
-    // The coroutine itself counts as work, so the context runs dry only if somebody destroyed it.
-    if (context.run() == 0 && !context.stopped())
-      throw Error{Errc::internal, "run: the context ended before the work did"};
+    context.run();
+    // The completion holds the flag as well. Gone uncalled, it went with a coroutine that can no longer end.
+    if (!*done && done.use_count() == 1) throw Error{Errc::internal, "run: the work was destroyed before its end"};
   }
   context.restart();
 }

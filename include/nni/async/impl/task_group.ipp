@@ -4,9 +4,7 @@
 #include <list>
 #include <utility>
 
-#include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
-#include <boost/system/system_error.hpp>
 
 #include <nni/async/child.hpp>
 #include <nni/async/task_group.hpp>
@@ -22,7 +20,7 @@ struct task_group::Core {
       : executor(std::move(where)), context_gone(detail::WaitRegistry::of(executor).gone()) {}
 
   void cancel() {
-    cancelled = true;
+    if (std::exchange(cancelled, true)) return;
     // A cancelled child completes later, from the queue: the list does not change under this loop.
     for (auto& child : children) child.cancel();
   }
@@ -83,6 +81,11 @@ NNI_INLINE bool task_group::spawn(awaitable<void> work) {
 NNI_INLINE void task_group::cancel() { core_->cancel(); }
 
 NNI_INLINE awaitable<void> task_group::join() {
+  const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
+  co_await join_all(throws);
+}
+
+NNI_INLINE awaitable<void> task_group::join_all(bool listens) {
   detail::Interrupt forward;
   forward.call = [](void* core) { static_cast<Core*>(core)->cancel(); };
   forward.object = core_.get();
@@ -91,18 +94,20 @@ NNI_INLINE awaitable<void> task_group::join() {
   const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
   co_await boost::asio::this_coro::throw_if_cancelled(false);
   bool interrupted = false;
-  while (!core_->children.empty()) {
-    co_await core_->idle.wait(forward);
+  for (;;) {
     const auto state = co_await boost::asio::this_coro::cancellation_state;
-    interrupted = state.cancelled() != boost::asio::cancellation_type::none;
-    if (interrupted && !core_->children.empty()) core_->cancel();
+    interrupted = listens && state.cancelled() != boost::asio::cancellation_type::none;
+    if (core_->children.empty()) break;
+    // It may have come while nobody listened, before the wait or after its end.
+    if (interrupted) core_->cancel();
+    co_await core_->idle.wait(forward);
   }
   co_await boost::asio::this_coro::throw_if_cancelled(throws);
 
   core_->cancelled = false;
   const std::exception_ptr failure = std::exchange(core_->failure, nullptr);
   if (failure != nullptr) std::rethrow_exception(failure);
-  if (interrupted && throws) throw boost::system::system_error(boost::asio::error::operation_aborted, "join");
+  if (interrupted) detail::throw_cancelled();
 }
 
 NNI_INLINE std::size_t task_group::size() const noexcept { return core_->children.size(); }

@@ -11,6 +11,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/query.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <nni/async/waiting.hpp>
 
@@ -96,6 +97,10 @@ struct InitiateWait {
 NNI_INLINE awaitable<void> WaitList::wait(Interrupt interrupt) {
   return boost::asio::async_initiate<const boost::asio::use_awaitable_t<>&, void(boost::system::error_code)>(
       InitiateWait{}, boost::asio::use_awaitable, this, interrupt);
+}
+
+NNI_INLINE void throw_cancelled() {
+  throw boost::system::system_error(boost::asio::error::operation_aborted, "cancelled");
 }
 
 /// How many contexts have died; tells when a remembered registry may be stale.
