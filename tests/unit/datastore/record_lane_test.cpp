@@ -1,0 +1,271 @@
+#include "support/catch.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include <nni/async/runtime.hpp>
+#include <nni/core/error.hpp>
+#include <nni/datastore/detail/record_lane.hpp>
+#include <nni/testing/store_script.hpp>
+
+using namespace nni;
+using datastore::detail::Recorder;
+using datastore::detail::RecordLane;
+
+namespace {
+
+// What a recorder was asked to do, and a gate that holds it up. Shared with the test, which runs on another thread.
+class Journal {
+ public:
+  void enter(std::string what) {
+    std::unique_lock lock(mutex_);
+    if (inside_) overlapped_ = true;
+    inside_ = true;
+    calls_.push_back(std::move(what));
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_ || passes_ > 0; });
+    if (!open_) --passes_;
+    inside_ = false;
+  }
+  void set_open(bool open) {
+    const std::lock_guard lock(mutex_);
+    open_ = open;
+    changed_.notify_all();
+  }
+  void let_one_pass() {
+    const std::lock_guard lock(mutex_);
+    ++passes_;
+    changed_.notify_all();
+  }
+  void wait_for_calls(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this, count] { return calls_.size() >= count; });
+  }
+  std::string calls() {
+    const std::lock_guard lock(mutex_);
+    std::string text;
+    for (const std::string& call : calls_) text += (text.empty() ? "" : ", ") + call;
+    return text;
+  }
+  bool overlapped() {
+    const std::lock_guard lock(mutex_);
+    return overlapped_;
+  }
+
+  std::atomic<bool> record_fails{false};
+  std::atomic<bool> sync_fails{false};
+  std::atomic<bool> untidy{false};
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> calls_;
+  bool open_ = true;
+  int passes_ = 0;
+  bool inside_ = false;
+  bool overlapped_ = false;
+};
+
+class ScriptedRecorder final : public Recorder {
+ public:
+  explicit ScriptedRecorder(Journal& journal) : journal_(journal) {}
+
+  void record(std::span<const StoreEvent> events, TimePoint) override {
+    journal_.enter("record " + std::to_string(events.size()));
+    if (journal_.record_fails) throw Error(Errc::storage_failed, "no room");
+  }
+  void sync() override {
+    journal_.enter("sync");
+    if (journal_.sync_fails) throw Error(Errc::storage_failed, "no disk");
+  }
+  bool wants_tidying() const noexcept override { return journal_.untidy; }
+  void tidy() override {
+    journal_.untidy = false;
+    journal_.enter("tidy");
+  }
+
+ private:
+  Journal& journal_;
+};
+
+// A lane over a scripted recorder, on a runtime of its own.
+class Bench {
+ public:
+  Bench() : lane(std::make_shared<RecordLane>(runtime.context(), std::make_unique<ScriptedRecorder>(journal))) {}
+
+  StorePosition append(std::size_t events) {
+    testing::StoreScript script;
+    for (std::size_t at = 0; at < events; ++at) script.ordered(at + 1);
+    return lane->append(script.events());
+  }
+  void run(awaitable<void> work) { runtime.run(std::move(work)); }
+
+  // The message with which some work fails, empty when it does not.
+  std::string failure(awaitable<void> work) {
+    try {
+      runtime.run(std::move(work));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return {};
+  }
+
+  Journal journal;
+  Runtime runtime;
+  std::shared_ptr<RecordLane> lane;
+};
+
+}  // namespace
+
+TEST_CASE("lane: what is appended in one go is recorded in one go", "[datastore][lane]") {
+  Bench bench;
+
+  bench.append(1);
+  bench.append(2);
+  const StorePosition all = bench.append(3);
+  bench.run(bench.lane->written(all));
+
+  CHECK(all.value == 6);
+  CHECK(bench.journal.calls() == "record 6");
+}
+
+TEST_CASE("lane: nothing is synced unless somebody waits for it", "[datastore][lane]") {
+  Bench bench;
+
+  bench.run(bench.lane->written(bench.append(1)));
+  CHECK(bench.journal.calls() == "record 1");
+
+  bench.run(bench.lane->synced(StorePosition{1}));
+  CHECK(bench.journal.calls() == "record 1, sync");
+
+  bench.run(bench.lane->synced(StorePosition{1}));
+  CHECK(bench.journal.calls() == "record 1, sync");
+}
+
+TEST_CASE("lane: one sync covers everything recorded before it", "[datastore][lane]") {
+  Bench bench;
+  bench.run(bench.lane->written(bench.append(2)));
+  bench.run(bench.lane->written(bench.append(3)));
+
+  bench.run(bench.lane->synced(StorePosition{5}));
+  bench.run(bench.lane->synced(StorePosition{1}));
+
+  CHECK(bench.journal.calls() == "record 2, record 3, sync");
+}
+
+TEST_CASE("lane: records that come while one batch is written make the next one", "[datastore][lane]") {
+  Bench bench;
+  bench.journal.set_open(false);
+  bench.append(1);
+  bench.runtime.io().poll();
+  bench.journal.wait_for_calls(1);
+
+  for (int times = 0; times < 4; ++times) bench.append(2);
+  bench.journal.set_open(true);
+  bench.run(bench.lane->written(StorePosition{9}));
+
+  CHECK(bench.journal.calls() == "record 1, record 8");
+  CHECK_FALSE(bench.journal.overlapped());
+}
+
+TEST_CASE("lane: who waits for a batch under way does not wait for the next one", "[datastore][lane]") {
+  Bench bench;
+  bench.journal.set_open(false);
+  const StorePosition first = bench.append(1);
+  bench.runtime.io().poll();
+  bench.journal.wait_for_calls(1);
+  const StorePosition second = bench.append(1);
+  bool first_done = false;
+  bool second_done = false;
+  const auto note = [](bool& done) { return [&done](std::exception_ptr failure) { done = !failure; }; };
+  boost::asio::co_spawn(bench.runtime.io(), bench.lane->written(first), note(first_done));
+  boost::asio::co_spawn(bench.runtime.io(), bench.lane->written(second), note(second_done));
+  bench.runtime.io().poll();
+
+  bench.journal.let_one_pass();
+  bench.run(bench.lane->written(first));
+  bench.runtime.io().poll();
+  CHECK(first_done);
+  CHECK_FALSE(second_done);
+
+  bench.journal.set_open(true);
+  bench.run(bench.lane->written(second));
+  bench.runtime.io().poll();
+  CHECK(second_done);
+  CHECK(bench.journal.calls() == "record 1, record 1");
+}
+
+TEST_CASE("lane: a failed write is thrown to all who wait, and from then on", "[datastore][lane]") {
+  Bench bench;
+  bench.run(bench.lane->written(bench.append(1)));
+  bench.journal.record_fails = true;
+
+  const StorePosition lost = bench.append(1);
+  CHECK(bench.failure(bench.lane->written(lost)) == "no room");
+  CHECK(bench.failure(bench.lane->synced(lost)) == "no room");
+
+  bench.journal.record_fails = false;
+  const StorePosition later = bench.append(5);
+  CHECK(later.value == 7);
+  CHECK(bench.failure(bench.lane->written(later)) == "no room");
+  CHECK(bench.failure(bench.lane->drained()) == "no room");
+  CHECK(bench.journal.calls() == "record 1, record 1");
+
+  // What was written stays written.
+  CHECK(bench.failure(bench.lane->written(StorePosition{1})).empty());
+}
+
+TEST_CASE("lane: after a failed sync nothing is called synced", "[datastore][lane]") {
+  Bench bench;
+  bench.run(bench.lane->synced(bench.append(1)));
+  bench.journal.sync_fails = true;
+  const StorePosition at = bench.append(1);
+
+  CHECK(bench.failure(bench.lane->synced(at)) == "no disk");
+  bench.journal.sync_fails = false;
+
+  CHECK(bench.failure(bench.lane->synced(at)) == "no disk");
+  CHECK(bench.failure(bench.lane->written(at)).empty());
+  CHECK(bench.journal.calls() == "record 1, sync, record 1, sync");
+}
+
+TEST_CASE("lane: tidying waits until those who wait have their answer", "[datastore][lane]") {
+  Bench bench;
+  bench.journal.untidy = true;
+
+  bench.run(bench.lane->synced(bench.append(1)));
+  bench.run(bench.lane->drained());
+
+  CHECK(bench.journal.calls() == "record 1, sync, tidy");
+}
+
+TEST_CASE("lane: a lane that nobody holds any more still writes what it was given", "[datastore][lane]") {
+  Bench bench;
+  bench.append(3);
+  bench.lane.reset();
+
+  // Everything that is left of the lane is the work that it has begun.
+  while (bench.journal.calls().empty()) bench.runtime.io().run_one();
+  bench.runtime.io().run();
+
+  CHECK(bench.journal.calls() == "record 3");
+}
+
+TEST_CASE("lane: a context that dies with a batch under way frees everything", "[datastore][lane]") {
+  Journal journal;
+  {
+    Runtime runtime;
+    auto lane = std::make_shared<RecordLane>(runtime.context(), std::make_unique<ScriptedRecorder>(journal));
+    lane->append(testing::StoreScript().ordered(1).events());
+    boost::asio::co_spawn(runtime.io(), lane->synced(StorePosition{1}), boost::asio::detached);
+    runtime.io().poll();
+    journal.wait_for_calls(1);
+  }
+  CHECK(journal.calls() == "record 1");
+}
