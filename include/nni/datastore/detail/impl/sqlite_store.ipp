@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <system_error>
+#include <vector>
 
 #include <nni/async/cancellation.hpp>
 #include <nni/datastore/detail/sqlite_schema.hpp>
@@ -31,12 +32,18 @@ NNI_INLINE void sync_directory(const std::filesystem::path& directory) {
     throw Error(Errc::storage_failed, "cannot bring " + directory.string() + " to the disk: " + reason.message());
 }
 
+/// Makes a directory, with those above it, so that their names survive a loss of power.
 NNI_INLINE void make_directories(const std::filesystem::path& wanted) {
   std::error_code failure;
-  std::filesystem::create_directories(wanted, failure);
+  std::vector<std::filesystem::path> parents;
+  for (std::filesystem::path at = std::filesystem::absolute(wanted); !std::filesystem::exists(at, failure) && !failure;
+       at = at.parent_path())
+    parents.push_back(at.parent_path());
+  if (!failure) std::filesystem::create_directories(wanted, failure);
   if (failure)
     throw Error(Errc::storage_failed, "cannot make the directory " + wanted.string() + ": " + failure.message() +
                                           "; choose a directory that you may write");
+  for (const std::filesystem::path& parent : parents) sync_directory(parent);
 }
 
 NNI_INLINE SqliteStore::Opened SqliteStore::open_files(
@@ -62,11 +69,7 @@ NNI_INLINE SqliteStore::Opened SqliteStore::open_files(
   result.recorder = std::make_unique<SqliteRecorder>(file, std::move(lock), Owner::current());
   result.snapshot = result.recorder->restore();
   result.view = std::make_unique<SqliteView>(file);
-  if (is_new) {
-    sync_directory(file.parent_path());
-    sync_directory(home);
-    sync_directory(home.parent_path().empty() ? "." : home.parent_path());
-  }
+  if (is_new) sync_directory(file.parent_path());
   return result;
 }
 
