@@ -62,6 +62,7 @@ class Grid {
   bool advance();
   bool step();
   bool refine();
+  void halve(std::size_t index);
   bool is_new() const;
   bool active(std::size_t axis) const;
 

@@ -37,6 +37,8 @@ class Random {
   void reseed(std::uint64_t seed) noexcept { seed_.value = seed; }
 
   void start(const SearchSpace& space, const Objectives& goals);
+
+  /// Goes on with suggestions from another space.
   void update_search_space(const SearchSpace& space);
 
   /// Nothing once every configuration of a small space has been suggested.
@@ -54,7 +56,8 @@ class Random {
   SearchSpace space_;
   Seed seed_;
   detail::Unvisited unvisited_;
-  ParameterId next_{};             ///< the suggestions before it are in `unvisited_`
+  ParameterId first_{};            ///< the first suggestion from this space
+  ParameterId next_{};             ///< the suggestions from there to here are in `unvisited_`
   std::vector<double> positions_;  ///< kept to save an allocation per suggestion
 };
 

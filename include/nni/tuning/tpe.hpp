@@ -81,6 +81,9 @@ class Tpe {
   [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
   void observe(const TrialOutcome& outcome);
 
+  /// Takes up a trial that was suggested before a resume and has not ended. Between `start` and the first `generate`.
+  void adopt(ParameterId id, const Parameters& parameters);
+
   /// `generate` and `observe` without text: the values only. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
   void learn(ParameterId id, const Point& point, std::optional<double> value);
@@ -108,6 +111,8 @@ class Tpe {
     std::unordered_map<std::uint64_t, std::uint32_t> running;
   };
 
+  [[nodiscard]] std::vector<float> coordinates_of(const Point& point) const;
+  [[nodiscard]] bool is_at(std::uint32_t index, const Point& point) const;
   std::uint32_t record(const Point& point);
   void settle(std::uint32_t index, State state, double loss);
   void split();

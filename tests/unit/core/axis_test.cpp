@@ -64,6 +64,13 @@ TEST_CASE("axis: normal types have no limits, and a logarithmic one may be round
 
   CHECK(axis_of(qnormal("x", 0.0, 1.0, 0.5)).value_at(0.975) == 2.0);
   CHECK(axis_of(qlognormal("x", 0.0, 1.0, 1.0)).value_at(0.01) == 0.0);
+
+  for (const Dimension& extreme : {normal("x", 0.0, 1e300), qnormal("x", 0.0, 1e300, 1e-3), lognormal("x", 0.0, 500.0)}) {
+    CHECK(std::isfinite(axis_of(extreme).value_at(0.0)));
+    CHECK(std::isfinite(axis_of(extreme).value_at(1.0)));
+    CHECK(std::isfinite(axis_of(extreme).value_at(1e-16)));
+    CHECK(std::isfinite(axis_of(extreme).value_at(0.999999)));
+  }
 }
 
 TEST_CASE("axis: the position of a value leads back to it, for every type", "[core][axis]") {

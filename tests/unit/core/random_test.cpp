@@ -91,6 +91,8 @@ TEST_CASE("random: the normal quantile inverts the normal distribution, also far
   CHECK(normal_quantile(1e-10) == Approx(-6.361340902404056).epsilon(1e-13));
   CHECK(normal_quantile(0.0) == -std::numeric_limits<double>::infinity());
   CHECK(normal_quantile(1.0) == std::numeric_limits<double>::infinity());
+  CHECK(std::isfinite(normal_quantile(5e-324)));
+  CHECK(normal_quantile(1e-308) < normal_quantile(1e-300));
   for (double x = -8.0; x <= 5.0; x += 0.125) CHECK(normal_quantile(normal_cdf(x)) == Approx(x).margin(1e-9));
 }
 

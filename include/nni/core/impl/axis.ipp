@@ -24,8 +24,8 @@ NNI_INLINE double Axis::value_at(double position) const noexcept {
     case DimensionType::loguniform: return std::clamp(std::exp(low + (high - low) * position), min, max);
     case DimensionType::quniform: return quantised(low + (high - low) * position);
     case DimensionType::qloguniform: return quantised(std::exp(low + (high - low) * position));
-    case DimensionType::normal: return low + high * normal_quantile(position);
-    case DimensionType::lognormal: return std::exp(low + high * normal_quantile(position));
+    case DimensionType::normal: return std::clamp(low + high * normal_quantile(position), min, max);
+    case DimensionType::lognormal: return std::clamp(std::exp(low + high * normal_quantile(position)), min, max);
     case DimensionType::qnormal: return quantised(low + high * normal_quantile(position));
     case DimensionType::qlognormal: return quantised(std::exp(low + high * normal_quantile(position)));
   }

@@ -54,6 +54,8 @@ NNI_INLINE double normal_quantile(double probability) noexcept {
   double x = (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308))) - t;
   for (int step = 0; step < 2; ++step) {
     const double error = (normal_cdf(x) - tail) * std::sqrt(2.0 * std::numbers::pi) * std::exp(0.5 * x * x);
+    // Below 1e-300 the terms leave the range of doubles; the start value is good to three digits there.
+    if (!std::isfinite(error)) break;
     x -= error / (1.0 + 0.5 * x * error);
   }
   return upper ? -x : x;

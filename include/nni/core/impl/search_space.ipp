@@ -32,8 +32,9 @@ NNI_INLINE void set_numbers(Axis& axis, const std::vector<double>& values) {
   if (is_normal(axis.type)) {
     axis.low = values[0];
     axis.high = values[1];
-    axis.min = is_logarithmic(axis.type) ? 0.0 : -std::numeric_limits<double>::infinity();
-    axis.max = std::numeric_limits<double>::infinity();
+    // No limits, but every value must be one that JSON can carry.
+    axis.min = is_logarithmic(axis.type) ? 0.0 : std::numeric_limits<double>::lowest();
+    axis.max = std::numeric_limits<double>::max();
     return;
   }
   axis.min = values[0];

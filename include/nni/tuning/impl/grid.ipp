@@ -86,30 +86,42 @@ NNI_INLINE bool Grid::step() {
   return false;
 }
 
-// Halves what can be halved and begins the next walk; false when nothing changed.
+// Makes the grid finer until it has new values, and begins the next walk; false when there are none left.
 NNI_INLINE bool Grid::refine() {
+  for (Line& line : lines_) line.known = line.size;
   bool refined = false;
-  for (std::size_t index = 0; index < lines_.size(); ++index) {
-    Line& line = lines_[index];
-    const Axis& axis = space_.axes()[index];
-    line.known = line.size;
-    std::vector<std::pair<double, double>> divisible;
-    for (const auto& [left, right] : line.divisible) {
-      const double middle = 0.5 * (left + right);
-      const double value = axis.value_at(middle);
-      const bool differs_left = axis.value_at(left) < value;
-      const bool differs_right = value < axis.value_at(right);
-      // The limits are no points of the grid, so beside them one difference is enough.
-      if ((differs_left || left == 0.0) && (differs_right || right == 1.0)) line.positions.push_back(middle);
-      if (differs_left) divisible.emplace_back(left, middle);
-      if (differs_right) divisible.emplace_back(middle, right);
+  bool divisible = true;
+  while (divisible && !refined) {
+    divisible = false;
+    for (std::size_t axis = 0; axis < lines_.size(); ++axis) {
+      halve(axis);
+      refined = refined || lines_[axis].size > lines_[axis].known;
+      divisible = divisible || !lines_[axis].divisible.empty();
     }
-    line.divisible = std::move(divisible);
-    if (!line.positions.empty()) line.size = line.positions.size();
-    refined = refined || line.size > line.known || !line.divisible.empty();
   }
   fresh_ = true;
   return refined;
+}
+
+NNI_INLINE void Grid::halve(std::size_t index) {
+  const Axis& axis = space_.axes()[index];
+  Line& line = lines_[index];
+  std::vector<std::pair<double, double>> divisible;
+  for (const auto& [left, right] : line.divisible) {
+    const double middle = 0.5 * (left + right);
+    if (!(left < middle && middle < right)) continue;
+    const double value = axis.value_at(middle);
+    const bool differs_left = axis.value_at(left) < value;
+    const bool differs_right = value < axis.value_at(right);
+    // The limits are no points of the grid, so beside them one difference is enough.
+    if ((differs_left || left == 0.0) && (differs_right || right == 1.0)) line.positions.push_back(middle);
+    if (differs_left) divisible.emplace_back(left, middle);
+    if (differs_right) divisible.emplace_back(middle, right);
+  }
+  // Between two neighbouring values a difference is left for ever; it matters only while values are missing.
+  if (axis.count != 0 && line.positions.size() == axis.count) divisible.clear();
+  line.divisible = std::move(divisible);
+  if (!line.positions.empty()) line.size = line.positions.size();
 }
 
 NNI_INLINE bool Grid::is_new() const {

@@ -13,6 +13,7 @@ NNI_INLINE void Random::start(const SearchSpace& space, const Objectives&) { upd
 NNI_INLINE void Random::update_search_space(const SearchSpace& space) {
   if (&space != &space_) space_ = space;
   unvisited_ = detail::Unvisited(space_);
+  first_ = next_;
 }
 
 NNI_INLINE std::optional<Parameters> Random::generate(ParameterId id) {
@@ -28,7 +29,8 @@ NNI_INLINE bool Random::suggest(ParameterId id, Point& into) {
   }
   if (id < next_) {
     unvisited_ = detail::Unvisited(space_);
-    next_ = ParameterId{};
+    if (id < first_) first_ = ParameterId{};
+    next_ = first_;
   }
   // What was suggested before decides what is left: after a resume it is drawn again, and not told to anyone.
   while (next_ <= id) {

@@ -116,33 +116,41 @@ NNI_INLINE void Tpe::observe(const TrialOutcome& outcome) {
   if (outcome.status == TrialJobStatus::user_canceled || outcome.status == TrialJobStatus::sys_canceled) state = State::gone;
   const bool useful = outcome.status == TrialJobStatus::succeeded || outcome.status == TrialJobStatus::early_stopped;
   if (useful && outcome.value && std::isfinite(*outcome.value)) state = State::finished;
-  if (model_->running.contains(outcome.parameter.value)) {
-    conclude(outcome.parameter, nullptr, state, outcome.value.value_or(0.0));
-  } else if (const std::optional<Point> point = model_->space.to_point(outcome.parameters)) {
-    conclude(outcome.parameter, &*point, state, outcome.value.value_or(0.0));
-  }
+  const std::optional<Point> point = model_->space.to_point(outcome.parameters);
+  conclude(outcome.parameter, point ? &*point : nullptr, state, outcome.value.value_or(0.0));
+}
+
+NNI_INLINE void Tpe::adopt(ParameterId id, const Parameters& parameters) {
+  if (const std::optional<Point> point = model_->space.to_point(parameters))
+    model_->running.insert_or_assign(id.value, record(*point));
 }
 
 NNI_INLINE void Tpe::learn(ParameterId id, const Point& point, std::optional<double> value) {
   conclude(id, &point, value ? State::finished : State::failed, value.value_or(0.0));
 }
 
-// A point that was not suggested by this object comes from an experiment that is resumed.
+// What the trial ran with counts, also where this object knows nothing of it or would have suggested something else:
+// both happen when an experiment is resumed.
 NNI_INLINE void Tpe::conclude(ParameterId id, const Point* point, State state, double value) {
-  const auto found = model_->running.find(id.value);
-  std::uint32_t index = 0;
-  if (found != model_->running.end()) {
+  Model& model = *model_;
+  std::optional<std::uint32_t> index;
+  if (const auto found = model.running.find(id.value); found != model.running.end()) {
     index = found->second;
-    model_->running.erase(found);
-  } else {
+    model.running.erase(found);
+  }
+  if (index && point && !is_at(*index, *point)) {
+    settle(*index, State::gone, 0.0);
+    index.reset();
+  }
+  if (!index) {
+    if (!point) return;
     index = record(*point);
   }
-  settle(index, state, goals_.loss(value));
+  settle(*index, state, goals_.loss(value));
 }
 
-NNI_INLINE std::uint32_t Tpe::record(const Point& point) {
-  Model& model = *model_;
-  const std::vector<Axis>& axes = model.space.axes();
+NNI_INLINE std::vector<float> Tpe::coordinates_of(const Point& point) const {
+  const std::vector<Axis>& axes = model_->space.axes();
   std::vector<float> coordinates(axes.size(), static_cast<float>(inactive));
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
     if (std::isnan(point[axis])) continue;
@@ -150,12 +158,26 @@ NNI_INLINE std::uint32_t Tpe::record(const Point& point) {
       coordinates[axis] = static_cast<float>(point[axis]);
       continue;
     }
-    // On a lattice of 2^-20: a value that went through text may differ in its last bit, its kernel must not.
+    // On a lattice of 2^-20: a value that was rounded to fewer digits on its way must have the same kernel.
     const double position = std::nearbyint(axes[axis].position_of(point[axis]) * 0x1p20) * 0x1p-20;
     coordinates[axis] = static_cast<float>(std::clamp(position, 0x1p-20, 1.0 - 0x1p-20));
   }
+  return coordinates;
+}
+
+NNI_INLINE bool Tpe::is_at(std::uint32_t index, const Point& point) const {
+  const std::vector<float> coordinates = coordinates_of(point);
+  for (std::size_t axis = 0; axis < coordinates.size(); ++axis) {
+    const float known = model_->bad.coordinate(index, axis);
+    if (known != coordinates[axis] && !(std::isnan(known) && std::isnan(coordinates[axis]))) return false;
+  }
+  return true;
+}
+
+NNI_INLINE std::uint32_t Tpe::record(const Point& point) {
+  Model& model = *model_;
   if (model.unvisited.active()) model.unvisited.visit(model.space.index_of(point));
-  model.bad.add(coordinates, weight_of(State::running));
+  model.bad.add(coordinates_of(point), weight_of(State::running));
   model.records.emplace_back();
   return static_cast<std::uint32_t>(model.records.size() - 1);
 }
