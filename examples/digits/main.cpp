@@ -1,0 +1,190 @@
+/// @file
+/// nni-digits: tunes a network that reads handwritten digits, with trials as processes on this machine.
+///
+/// Each trial is a run of `digits-trial` with other hyper-parameters; it reports the validation accuracy after every
+/// epoch. A tree-structured Parzen estimator chooses the hyper-parameters, the median rule stops what falls behind,
+/// SQLite keeps the records, and a keeper process owns the trials, so that they outlive this program. At the very
+/// end the best configuration is measured once on images that no trial has seen.
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include <nni/datastore/sqlite.hpp>
+#include <nni/experiment/console.hpp>
+#include <nni/experiment/view.hpp>
+#include <nni/nni.hpp>
+#include <nni/platforms/local.hpp>
+
+#include "policies.hpp"
+#include "test_run.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What the command line says.
+struct Arguments {
+  std::uint64_t trials = 40;
+  std::size_t concurrency = 2;
+  std::size_t epochs = 60;
+  fs::path directory;
+  std::string if_exists = "fail";
+  std::optional<std::uint64_t> seed;
+  std::string tuner = "tpe";
+  bool early_stop = true;
+  fs::path show;
+  std::string json;
+  std::string csv;
+};
+
+fs::path own_directory() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+
+/// Standard output belongs to the results where they are asked for there.
+int console_descriptor(const Arguments& arguments) { return arguments.json == "-" || arguments.csv == "-" ? 2 : 1; }
+
+void write_text(const std::string& where, const std::string& text) {
+  if (where.empty()) return;
+  if (where == "-") {
+    std::cout << text << std::flush;
+    return;
+  }
+  std::ofstream file(where);
+  file << text;
+  file.close();
+  if (!file) throw std::runtime_error("cannot write " + where + "; choose a place that is writable");
+}
+
+/// The summary with what the test came to, if there was one.
+std::string to_json(const nni::Summary& summary, const std::optional<digits::TestResult>& test) {
+  std::string text = summary.to_json();
+  if (test) text = "{\"test\":" + test->text + "," + text.substr(1);
+  return text + "\n";
+}
+
+void report(const nni::Summary& summary, const std::optional<digits::TestResult>& test, const Arguments& arguments) {
+  if (test && console_descriptor(arguments) == 1)
+    std::cout << "\ntest accuracy of the best configuration: " << nni::console::short_number(test->accuracy) << " ("
+              << test->wrong << " of " << test->images << " images that no trial has seen are read wrongly)"
+              << std::endl;
+  write_text(arguments.json, to_json(summary, test));
+  write_text(arguments.csv, summary.to_csv());
+}
+
+int show(const Arguments& arguments) {
+  const fs::path directory = fs::absolute(arguments.show / "").parent_path();
+  const nni::Summary summary = nni::view(
+      nni::datastore::Sqlite{{.directory = directory.parent_path(), .read_only = true}},
+      nni::ExperimentId(directory.filename().string()), directory);
+  nni::console::print_summary(summary, {.descriptor = console_descriptor(arguments)});
+  std::optional<digits::TestResult> test;
+  if (summary.best()) test = digits::read_test(directory, summary.best()->trial);
+  report(summary, test, arguments);
+  return 0;
+}
+
+/// Log lines go into the experiment's directory, which exists as soon as there is something to say.
+nni::LogSink log_file(const fs::path& directory) {
+  const auto file = std::make_shared<std::ofstream>();
+  return [file, directory](nni::LogLevel level, std::string_view module, std::string_view text) {
+    if (!file->is_open()) file->open(directory / "nni-digits.log", std::ios::app);
+    *file << nni::to_string(level) << ' ' << module << ": " << text << std::endl;
+  };
+}
+
+std::string how_to_resume(const char* called, const Arguments& arguments, const fs::path& directory) {
+  const Arguments usual;
+  std::string text = std::string(called) + " --dir " + directory.string() + " --if-exists resume";
+  if (arguments.trials != usual.trials) text += " --trials " + std::to_string(arguments.trials);
+  if (arguments.epochs != usual.epochs) text += " --epochs " + std::to_string(arguments.epochs);
+  if (arguments.tuner != usual.tuner) text += " --tuner " + arguments.tuner;
+  if (!arguments.early_stop) text += " --no-early-stop";
+  return text;
+}
+
+int tune(const char* called, const Arguments& arguments) {
+  const fs::path program = own_directory() / "digits-trial";
+  const fs::path directory =
+      arguments.directory.empty()
+          ? fs::absolute("nni-experiments") / nni::ExperimentId::random().value
+          : fs::absolute(arguments.directory / "").parent_path();
+
+  nni::Experiment experiment{
+      nni::ExperimentOptions{
+          .name = "digits",
+          .id = directory.filename().string(),
+          .directory = directory.parent_path(),
+          .resume = arguments.if_exists == "resume" ? nni::Resume::if_exists : nni::Resume::never,
+          .direction = nni::maximize,
+          .concurrency = arguments.concurrency,
+          .max_trials = arguments.trials,
+          .trial_command = std::vector<std::string>{program.string(), "--epochs", std::to_string(arguments.epochs)},
+          .log = log_file(directory)},
+      nni::platforms::Local{}, nni::datastore::Sqlite{},
+      digits::ChosenTuner{arguments.tuner, arguments.seed ? nni::seed(*arguments.seed) : nni::random_seed()},
+      digits::ChosenAssessor{arguments.early_stop}};
+  experiment.observe(nni::ConsoleObserver{
+      {.descriptor = console_descriptor(arguments), .how_to_resume = [&](const nni::ExperimentStart& start) {
+         return how_to_resume(called, arguments, start.directory);
+       }}});
+  const nni::Summary summary = experiment.run();
+
+  // A stopped experiment will go on; measuring now would be looking at the test images twice.
+  const bool finished = summary.status == nni::ExperimentStatus::done;
+  std::optional<digits::TestResult> test;
+  if (finished && summary.best()) {
+    test = digits::read_test(directory, summary.best()->trial);
+    if (!test) test = digits::run_test(program, *summary.best(), arguments.epochs, directory);
+  }
+  report(summary, test, arguments);
+  return finished ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Tunes a network that reads handwritten digits, with trials as processes on this machine.");
+  Arguments arguments;
+  app.add_option("--trials", arguments.trials, "trials in all")->check(CLI::Range(1, 1'000'000))->capture_default_str();
+  app.add_option("--concurrency", arguments.concurrency, "trials at the same time")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--epochs", arguments.epochs, "epochs that a trial trains")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  app.add_option("--dir", arguments.directory,
+                 "directory of the experiment; its last part is the id. A new one below nni-experiments if not given");
+  app.add_option("--if-exists", arguments.if_exists, "what to do with an experiment that is there already")
+      ->check(CLI::IsMember({"fail", "resume"}))
+      ->capture_default_str();
+  app.add_option("--seed", arguments.seed, "of the tuner; a fresh one if not given");
+  app.add_option("--tuner", arguments.tuner, "what chooses the hyper-parameters")
+      ->check(CLI::IsMember({"tpe", "random"}))
+      ->capture_default_str();
+  app.add_flag("!--no-early-stop", arguments.early_stop, "let every trial train to its end");
+  app.add_option("--json", arguments.json, "write the summary as JSON to this file, - for standard output");
+  app.add_option("--csv", arguments.csv, "write a table of all trials to this file, - for standard output");
+  app.add_option("--show", arguments.show, "start nothing, show what is known of the experiment in this directory");
+  CLI11_PARSE(app, argc, argv);
+
+  // Whoever reads the output may leave; the experiment goes on. A handler, because ignoring would be inherited.
+  std::signal(SIGPIPE, [](int) {});
+  try {
+    return arguments.show.empty() ? tune(argv[0], arguments) : show(arguments);
+  } catch (const std::exception& problem) {
+    std::cerr << "nni-digits: " << problem.what() << '\n';
+    return 2;
+  }
+}
