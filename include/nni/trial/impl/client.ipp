@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -50,10 +51,6 @@ class Client::Sender {
 
   ~Sender() {
     if (!thread_.joinable()) return;
-    if (::getpid() != owner_) {
-      thread_.detach();   // the thread and what it holds belong to the process that we were forked from
-      return;
-    }
     {
       std::unique_lock lock(mutex_);
       recorded_.wait_for(lock, options_.flush_limit, [this] { return done_ == next_ || failure_; });
@@ -65,6 +62,12 @@ class Client::Sender {
     work_.notify_all();
     reports_->abort();
     thread_.join();
+  }
+
+  // True in a process that was forked off after the thread began: here there is no such thread.
+  bool is_copy() const noexcept { 
+    const pid_t owner = owner_;
+    return owner != 0 && owner != ::getpid();
   }
 
   void stand_alone(Parameters parameters) {
@@ -88,6 +91,8 @@ class Client::Sender {
   std::uint64_t report(MetricKind kind, std::string_view json_text) {
     if (!is_json_text(json_text))
       throw config_error("result", "\"" + shortened(json_text) + "\" is not JSON; report a number, or an object with a member \"default\"");
+    if (is_copy())   // asked before the lock, which another thread may have held when we were forked
+      throw Error(Errc::unsupported, "results are reported by the process that reported first, not by one that it forked");
     std::unique_lock lock(mutex_);
     std::uint32_t& counter = kind == MetricKind::final ? next_final_ : next_intermediate_;
     if (settings_.stands_alone()) {
@@ -136,12 +141,9 @@ class Client::Sender {
   }
 
   void start() {
-    if (!thread_.joinable()) {
-      owner_ = ::getpid();
-      thread_ = std::thread([this] { run(); });
-    } else if (::getpid() != owner_) {
-      throw Error(Errc::unsupported, "results are reported by the process that reported first, not by one that it forked");
-    }
+    if (thread_.joinable()) return;
+    owner_ = ::getpid();
+    thread_ = std::thread([this] { run(); });
   }
 
   void run() noexcept {
@@ -195,14 +197,17 @@ class Client::Sender {
   bool stopping_ = false;
   bool gone_told_ = false;
   std::exception_ptr failure_;
-  pid_t owner_ = 0;
+  std::atomic<pid_t> owner_ = 0;   // the process that has the thread; 0: there is none yet
   std::thread thread_;
 };
 
 NNI_INLINE Client::Client(Settings settings, ClientOptions options)
     : settings_(std::move(settings)), sender_(std::make_unique<Sender>(settings_, std::move(options))) {}
 
-NNI_INLINE Client::~Client() = default;
+NNI_INLINE Client::~Client() {
+  // A copy cannot be destroyed: it would wait for a thread that this process does not have.
+  if (sender_->is_copy()) [[maybe_unused]] static Sender* const kept = sender_.release();
+}
 
 NNI_INLINE const Settings& Client::settings() const noexcept { return settings_; }
 NNI_INLINE Parameters Client::get_next_parameter() { return sender_->get_next_parameter(); }

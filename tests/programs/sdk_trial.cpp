@@ -1,0 +1,48 @@
+// A trial that is written with nni/trial.hpp, for tests that start processes.
+//
+//   sdk_trial values N      N intermediate results 0, 1, ... and their number as the final one
+//   sdk_trial leave N       N intermediate results, then returns from main at once
+//   sdk_trial fork          one result, then a forked child tries to report too and exits; exit code 3 when it could
+//   sdk_trial report ...    what nni-keeper does with these words
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <nni/trial.hpp>
+#include <nni/trial/report.hpp>
+
+namespace {
+
+int report_from_a_fork() {
+  nni::trial::report_intermediate_result(0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      nni::trial::report_intermediate_result(1);
+    } catch (const nni::Error& error) {
+      std::exit(error.code() == nni::Errc::unsupported ? 0 : 4);   // exit, so that destructors run
+    }
+    std::exit(3);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  nni::trial::report_final_result(1);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 5;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && nni::trial::is_report_command(argv[1])) return nni::trial::report_main(argc, argv);
+  const std::string mode = argc > 1 ? argv[1] : "";
+  const int count = argc > 2 ? std::atoi(argv[2]) : 0;
+  if (mode == "fork") return report_from_a_fork();
+  const nni::Parameters parameters = nni::trial::get_next_parameter();
+  for (int value = 0; value < count; ++value) nni::trial::report_intermediate_result(value);
+  if (mode == "values") nni::trial::report_final_result(count);
+  std::printf("%s %s %lld\n", nni::trial::get_trial_id().c_str(), parameters.text().c_str(),
+              static_cast<long long>(nni::trial::get_sequence_id()));
+}
