@@ -89,17 +89,18 @@ jobs() {
   echo $((cores < memory ? cores : memory))
 }
 
-# The Python environment of the tests, made once for each list of requirements; prints the interpreter.
+# The Python of the tests that run NNI's own trial library, shared with the benchmarks (scripts/install_peers.sh makes
+# the same one); prints the interpreter, or nothing while no test needs it.
 test_python() {
-  local requirements=$root/tests/python/requirements.txt base
-  [ -f "$requirements" ] || return 0
-  base=${NNI_PEERS:-${XDG_CACHE_HOME:-$HOME/.cache}/nni-peers}/tests-$(sha256sum <"$requirements" | cut -c1-12)
-  if [ ! -f "$base/complete" ]; then
-    local python=/usr/bin/python3
+  compgen -G "$root/tests/*/python*" >/dev/null || return 0
+  local requirements=$root/benchmarks/peers/requirements-nni.txt python=/usr/bin/python3
+  local base=${NNI_PEERS:-${XDG_CACHE_HOME:-$HOME/.cache}/nni-peers}/nni
+  if ! cmp -s "$requirements" "$base/complete"; then
     [ -x "$python" ] || python=python3
-    rm -rf "$base"
-    phase "installing Python packages for the tests" make_environment "$python" "$base" "$requirements" >&2 || return
-    touch "$base/complete" # last, so that a broken installation is repeated
+    rm -rf "${base:?}"
+    phase "installing NNI 3.0 for the tests of its trial library" make_environment "$python" "$base" "$requirements" >&2 ||
+      return
+    cp "$requirements" "$base/complete" # last, so that a broken installation is repeated
   fi
   echo "$base/bin/python"
 }
