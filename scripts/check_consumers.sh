@@ -23,9 +23,8 @@ fi
 configure=(cmake -G Ninja -DCMAKE_BUILD_TYPE=Release "${launcher[@]}")
 
 install_library() {
-  cmake -S . -B "$work/library" -G Ninja -DCMAKE_BUILD_TYPE=Release -DNNI_BUILD_TESTS=OFF -DNNI_BUILD_EXAMPLES=OFF \
-    -DNNI_BUILD_BENCHMARKS=OFF -DNNI_BUILD_PROGRAMS=OFF &&
-    cmake --build "$work/library" -j "$(jobs)" && cmake --install "$work/library" --prefix "$work/prefix"
+  cmake --preset release && cmake --build build/release --target nni_compiled -j "$(jobs)" &&
+    cmake --install build/release --prefix "$work/prefix"
 }
 find_package_consumer() {
   "${configure[@]}" -S tests/consumers/find_package -B "$work/find_package" -DCMAKE_PREFIX_PATH="$work/prefix" &&
