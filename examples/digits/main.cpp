@@ -183,6 +183,14 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, [](int) {});
   try {
     return arguments.show.empty() ? tune(argv[0], arguments) : show(arguments);
+  } catch (const nni::Error& problem) {
+    // The library names its own option; here it is one of the command line.
+    if (problem.code() == nni::Errc::already_exists)
+      std::cerr << "nni-digits: there is an experiment in " << arguments.directory.string()
+                << " already; go on with it by --if-exists resume, look at it by --show, or choose another --dir\n";
+    else
+      std::cerr << "nni-digits: " << problem.what() << '\n';
+    return 2;
   } catch (const std::exception& problem) {
     std::cerr << "nni-digits: " << problem.what() << '\n';
     return 2;

@@ -2,6 +2,7 @@
 #include "support/catch.hpp"
 
 #include <chrono>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -213,6 +214,32 @@ TEST_CASE("console: the summary has counts, a table of the best, and what failed
     summary.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] = 1200;
     CHECK_THAT(render_summary(summary, {}, eighty), Catch::Matchers::EndsWith("  and 1,198 more\n"));
   }
+}
+
+TEST_CASE("console: the values of the best trials stand below each other with what tells them apart", "[console]") {
+  const auto values = [](std::vector<const char*> numbers) {
+    nni::Summary summary;
+    for (const char* number : numbers) {
+      summary.top.push_back(succeeded(1, number));
+      summary.top.back().parameters = nni::Parameters();
+      summary.top.back().end_time.reset();
+    }
+    std::vector<std::string> found;
+    std::istringstream text(render_summary(summary, {}, eighty));
+    for (std::string line; std::getline(text, line);)
+      if (line.find("a78wj") != std::string::npos) found.push_back(line.substr(line.find("a78wj") + 5));
+    return found;
+  };
+  using Texts = std::vector<std::string>;
+
+  CHECK(values({"0.9", "0.985915"}) == Texts{"  0.900000", "  0.985915"});
+  CHECK(values({"0.5", "0.0647887"}) == Texts{"  0.500000", "  0.064789"});
+  CHECK(values({"12.5", "-3.25", "4"}) == Texts{"  12.50", "  -3.25", "   4.00"});
+  CHECK(values({"3", "20"}) == Texts{"      3", "     20"});
+  CHECK(values({"0"}) == Texts{"      0"});
+  CHECK(values({"1e-07", "2.5e-06"}) == Texts{"    1e-07", "  2.5e-06"});
+  CHECK(values({"123456.7"}) == Texts{"  123457"});
+  CHECK(values({"12345678"}) == Texts{"  1.23457e+07"});
 }
 
 TEST_CASE("console: with many parameters the table has one column for all of them", "[console]") {

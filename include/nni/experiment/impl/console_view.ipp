@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <numeric>
 #include <utility>
 
@@ -137,23 +138,26 @@ NNI_INLINE std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// Numbers as text with equally many decimals, so that they can be compared at a glance.
+/// Final values as text with equally many decimals, so that they can be compared at a glance.
 NNI_INLINE std::vector<std::string> aligned_numbers(const std::vector<TrialJobDetail>& trials) {
+  double largest = 0;
+  for (const TrialJobDetail& trial : trials) largest = std::max(largest, std::abs(final_number(trial).value_or(0)));
   std::vector<std::string> texts;
-  std::size_t decimals = 0;
-  bool plain = true;
+  if (largest < 1e-3 || largest >= 1e6) {
+    for (const TrialJobDetail& trial : trials) texts.push_back(short_number(final_number(trial).value_or(0)));
+    return texts;
+  }
+  const int decimals = largest < 1 ? 6 : 5 - static_cast<int>(std::floor(std::log10(largest)));
+  std::size_t spare = static_cast<std::size_t>(decimals);  // zeros that all of them end with
   for (const TrialJobDetail& trial : trials) {
-    const std::string& text = texts.emplace_back(short_number(final_number(trial).value_or(0)));
-    plain = plain && text.find_first_not_of("-.0123456789") == std::string::npos;
-    if (const std::size_t dot = text.find('.'); dot != std::string::npos)
-      decimals = std::max(decimals, text.size() - dot - 1);
+    std::array<char, 48> digits{};
+    std::snprintf(digits.data(), digits.size(), "%.*f", decimals, final_number(trial).value_or(0));
+    const std::string& text = texts.emplace_back(digits.data());
+    spare = std::min(spare, text.size() - 1 - text.find_last_not_of('0'));
   }
-  for (std::string& text : texts) {
-    if (!plain || decimals == 0) break;
-    const std::size_t dot = text.find('.');
-    if (dot == std::string::npos) text += ".";
-    text.append(decimals - (dot == std::string::npos ? 0 : text.size() - dot - 1), '0');
-  }
+  if (spare != 0)
+    for (std::string& text : texts)
+      text.resize(text.size() - spare - (spare == static_cast<std::size_t>(decimals) ? 1 : 0));
   return texts;
 }
 
