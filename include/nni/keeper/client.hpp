@@ -30,7 +30,8 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
     std::function<void()> caught_up;                 ///< all records from before the connection were told
     std::function<void(std::string)> trouble;        ///< empty: it is over
     std::function<void()> finished;                  ///< the answer to `finish`
-    std::function<void(std::string)> closed;         ///< the keeper refused or is gone; nothing follows
+    std::function<void(std::string)> refused;        ///< the keeper lets nobody in, or gives up; nothing follows
+    std::function<void(std::string)> closed;         ///< the keeper is gone; nothing follows
   };
 
   Client(boost::asio::any_io_executor executor, std::shared_ptr<Link> link, Events events);
@@ -58,7 +59,7 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
   void handle(const Frame& frame);
   void flush_soon();
   void flush();
-  void end(std::string reason);
+  void end(const std::function<void(std::string)>& tell, std::string reason);
   template <class Write>
   void command(FrameType type, Write&& write);
 

@@ -168,7 +168,7 @@ class Record {
   RunId run;
   TimePoint at{};
   std::uint64_t position = 0;             ///< carried by header or spool, not by the payload
-  process::Identity process;              ///< of *started*
+  process::Identity process;              ///< of *started* and *ended*; pid 0 when it was never started
   TimePoint started{};                    ///< of *ended*: when it had begun; zero when it never did
   JobEnd end;                             ///< of *ended*
   MetricKind metric = MetricKind::intermediate;

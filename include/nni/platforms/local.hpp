@@ -17,6 +17,10 @@
 
 namespace nni::platforms {
 
+namespace detail {
+class LocalCore;
+}
+
 /// Who runs the trials of `Local`.
 enum class Launch {
   automatic,   ///< a keeper where there is one, otherwise this process, which is said once in the log
@@ -98,8 +102,7 @@ class Local {
   [[nodiscard]] bool has_keeper() const noexcept;
 
  private:
-  class Core;
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<detail::LocalCore> core_;
 };
 
 }  // namespace nni::platforms

@@ -115,26 +115,26 @@ NNI_INLINE void Client::on_bytes(std::string_view bytes) {
       handle(*frame);
     }
   } catch (const Error& error) {
-    end(error.what());
+    end(events_.refused, error.what());
   }
 }
 
 NNI_INLINE void Client::on_closed() {
   const std::shared_ptr<Client> keep = shared_from_this();
-  end("the keeper has ended");
+  end(events_.closed, "the keeper has ended");
 }
 
-NNI_INLINE void Client::end(std::string reason) {
+NNI_INLINE void Client::end(const std::function<void(std::string)>& tell, std::string reason) {
   if (std::exchange(ended_, true)) return;
   link_->close();
-  events_.closed(std::move(reason));
+  tell(std::move(reason));
 }
 
 NNI_INLINE void Client::handle(const Frame& frame) {
   switch (frame.type) {
     case FrameType::record: return events_.record(decode_record(frame.payload, frame.sequence).value());
     case FrameType::welcome: return events_.welcome(decode_welcome(frame.payload).value());
-    case FrameType::refused: return end(std::string(Reader(frame.payload).text()));
+    case FrameType::refused: return end(events_.refused, std::string(Reader(frame.payload).text()));
     case FrameType::caught_up: return events_.caught_up();
     case FrameType::trouble: return events_.trouble(std::string(Reader(frame.payload).text()));
     case FrameType::finished: return events_.finished();

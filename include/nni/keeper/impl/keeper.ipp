@@ -107,7 +107,7 @@ class Keeper::Core : public std::enable_shared_from_this<Core> {
     const auto [at, fresh] = runs_.try_emplace(order.run);
     if (!fresh) return;
     orders_.push_back(std::move(order));
-    if (!pumping_) pump();
+    pump_soon();
   }
 
   void kill(RunId run, StopReason why);
@@ -154,6 +154,7 @@ class Keeper::Core : public std::enable_shared_from_this<Core> {
     std::size_t open = 0;
   };
 
+  void pump_soon();
   void pump();
   void launch(const StartOrder& order);
   void fail_start(RunId run, std::string reason);
@@ -245,6 +246,7 @@ NNI_INLINE void Keeper::Core::recover() {
                                  : "the keeper of the trial was killed, and the trial was ended because its result could not be known any more";
   for (const auto& [run, record] : open_runs) {
     Record lost(Record::Kind::ended, run, detail::wall_now());
+    lost.process = record.process;
     lost.started = record.at;
     lost.end = JobEnd(EndKind::lost, 0, reason);
     append(lost);
@@ -272,14 +274,22 @@ NNI_INLINE awaitable<void> Keeper::Core::close() {
 
 // ---- orders -----------------------------------------------------------------------------------------------------
 
+NNI_INLINE void Keeper::Core::pump_soon() {
+  if (pumping_ || orders_.empty()) return;
+  pumping_ = true;
+  boost::asio::post(executor_, [self = shared_from_this()] {
+    self->pumping_ = false;
+    self->pump();
+  });
+}
+
 NNI_INLINE void Keeper::Core::pump() {
   for (int count = 0; count < detail::starts_per_turn && !orders_.empty(); ++count) {
     const StartOrder order = std::move(orders_.front());
     orders_.pop_front();
     launch(order);
   }
-  pumping_ = !orders_.empty();
-  if (pumping_) boost::asio::post(executor_, [self = shared_from_this()] { self->pump(); });
+  pump_soon();
 }
 
 NNI_INLINE void Keeper::Core::launch(const StartOrder& order) {
@@ -423,6 +433,7 @@ NNI_INLINE awaitable<void> Keeper::Core::settle_and_end(RunId run, JobEnd end) {
 
 NNI_INLINE void Keeper::Core::record_end(RunId run, Run& state, JobEnd end) {
   Record record(Record::Kind::ended, run, detail::wall_now());
+  record.process = state.process;
   record.started = state.started;
   record.end = std::move(end);
   const std::uint64_t started = state.started_position;

@@ -163,6 +163,7 @@ NNI_INLINE void encode(Writer& out, const Record& what) {
   switch (what.kind) {
     case Record::Kind::started: detail::put_process(out, what.process); break;
     case Record::Kind::ended:
+      detail::put_process(out, what.process);
       out.time(what.started);
       out.byte(static_cast<std::uint8_t>(what.end.kind));
       out.integer(what.end.code);
@@ -188,6 +189,7 @@ NNI_INLINE Result<Record> decode_record(std::string_view payload, std::uint64_t 
   switch (what.kind) {
     case Record::Kind::started: what.process = detail::take_process(in); break;
     case Record::Kind::ended:
+      what.process = detail::take_process(in);
       what.started = in.time();
       what.end.kind = detail::take_enum(in, EndKind::exited, EndKind::lost);
       what.end.code = static_cast<int>(in.integer());

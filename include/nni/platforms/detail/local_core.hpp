@@ -1,0 +1,129 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <nni/async/awaitable.hpp>
+#include <nni/async/context.hpp>
+#include <nni/async/event.hpp>
+#include <nni/core/event.hpp>
+#include <nni/core/ids.hpp>
+#include <nni/core/trial.hpp>
+#include <nni/keeper/client.hpp>
+#include <nni/keeper/keeper.hpp>
+#include <nni/keeper/protocol.hpp>
+#include <nni/keeper/session.hpp>
+#include <nni/platforms/local.hpp>
+
+namespace nni::platforms::detail {
+
+/// The time for records.
+[[nodiscard]] inline TimePoint wall_clock_now() {
+  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+/// Name of this machine within the experiment, as NNI's clients know it.
+inline constexpr std::string_view local_environment = "local-env";
+
+/// Everything that `Local` is while it runs. Connected to a keeper through a `keeper::Client`; without a keeper's
+/// process the same `keeper::Keeper` runs here, at the other end of a loopback link.
+class LocalCore : public std::enable_shared_from_this<LocalCore> {
+ public:
+  explicit LocalCore(LocalOptions options) : options_(std::move(options)) {}
+
+  awaitable<void> start(Context& context);
+  awaitable<JobId> submit(TrialJobForm form);
+  void cancel(RunId run, StopReason why);
+  awaitable<JobEvent> next_event();
+  awaitable<void> clean_up();
+  std::vector<JobReport> adopt(const std::vector<Intent>& runs);
+  awaitable<TrialMessage> next_message();
+  void acknowledge(Receipt receipt);
+  void send(RunId run, const Parameters& parameters);
+  awaitable<void> settle(RunId run);
+  void recorded(RunId run);
+
+  void drop();
+
+  std::filesystem::path trials() const { return keeper::trials_directory(directory_, local_environment); }
+
+  LocalOptions options_;
+  std::filesystem::path directory_;
+  ExperimentId experiment_;
+  Context* context_ = nullptr;
+  bool with_keeper_ = false;
+
+ private:
+  /// A run that was submitted or adopted, and whose end was not taken yet.
+  struct Tracked {
+    ParameterId parameter;
+    JobId job;
+    bool decided = false;   // started, or ended without
+    bool ended = false;
+    bool adopted = false;   // its start was told by the report
+    async::event changed;
+  };
+  using TrackedPtr = std::shared_ptr<Tracked>;
+
+  enum class Phase {
+    closed,     ///< no keeper
+    greeting,   ///< the keeper tells what is old
+    held,       ///< it has told, and waits for `adopt`
+    live,       ///< records are told as they come
+    broken      ///< no keeper, and none can be had
+  };
+
+  keeper::KeeperOptions keeper_options() const;
+  keeper::Hello hello() const;
+  awaitable<void> connect();
+  awaitable<bool> try_once();
+  awaitable<bool> try_keeper();
+  awaitable<bool> try_direct();
+  awaitable<void> greet(std::shared_ptr<keeper::Link> link);
+  void go_live();
+  void on_record(keeper::Record record);
+  void process(keeper::Record record);
+  void started(const keeper::Record& record);
+  void ended(keeper::Record record);
+  void on_closed(std::string reason, bool refused);
+  awaitable<void> reconnect();
+  void lose_unknown(const std::string& reason);
+  void give_up(const std::string& reason);
+  void lose(RunId run, const std::string& reason);
+  keeper::StartOrder order_of(const TrialJobForm& form);
+  JobReport report_of(const Intent& intent, const std::unordered_map<RunId, const keeper::LiveRun*>& live);
+  JobEnd end_of_unknown(const Intent& intent) const;
+  void push(JobEvent event);
+
+  Phase phase_ = Phase::closed;
+  bool closing_ = false;
+  bool finished_ = false;
+  std::string trouble_;                        // why the connection ended or cannot be made
+  std::shared_ptr<keeper::Client> client_;
+  keeper::Welcome welcome_;
+  bool refused_ = false;                       // by the keeper, with a sentence
+  std::vector<keeper::Record> held_;           // records that came before `adopt`
+  async::event connection_changed_;
+  std::uint64_t seen_end_ = 0;                 // records before this position were told
+
+  std::unique_ptr<keeper::Keeper> own_keeper_;
+  std::shared_ptr<keeper::Session> own_session_;
+
+  std::unordered_map<RunId, TrackedPtr> runs_;
+  std::unordered_map<RunId, std::uint64_t> end_positions_;     // ended, not yet recorded
+  std::unordered_map<RunId, std::size_t> undelivered_;
+  std::deque<JobEvent> events_;
+  std::deque<TrialMessage> messages_;
+  async::event events_changed_;
+  async::event messages_changed_;
+  async::event delivered_;
+};
+
+}  // namespace nni::platforms::detail

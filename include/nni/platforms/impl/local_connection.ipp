@@ -1,0 +1,311 @@
+#pragma once
+
+#include <nni/platforms/detail/local_core.hpp>
+
+#if NNI_WITH_PROCESS
+
+#include <chrono>
+#include <unordered_set>
+#include <utility>
+
+#include <unistd.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <nni/async/offload.hpp>
+#include <nni/core/error.hpp>
+#include <nni/keeper/launch.hpp>
+#include <nni/process/pidfd.hpp>
+
+extern char** environ;
+
+namespace nni::platforms::detail {
+
+inline constexpr int most_keeper_restarts = 5;
+inline constexpr Duration first_pause = std::chrono::milliseconds(2);
+inline constexpr Duration longest_pause = std::chrono::milliseconds(100);
+inline constexpr Duration owner_limit = std::chrono::seconds(1);     ///< for the rest of a killed manager
+inline constexpr Duration keeper_limit = std::chrono::seconds(10);   ///< for a keeper that begins or ends
+
+// Named, because lambdas of functions that are compiled once have no name that a template may use.
+struct RecoverKeeper {
+  keeper::Keeper* keeper = nullptr;
+  void operator()() const { keeper->recover(); }
+};
+struct StartKeeper {
+  std::filesystem::path program;
+  keeper::KeeperOptions options;
+  keeper::KeeperStart operator()() const { return keeper::start_keeper(program, options); }
+};
+
+NNI_INLINE std::string host_name() {
+  std::string name(256, '\0');
+  if (::gethostname(name.data(), name.size() - 1) != 0) return "localhost";
+  name.resize(name.find('\0'));
+  return name;
+}
+
+/// Resumes when a process that need not be a child has ended.
+NNI_INLINE awaitable<void> process_end(boost::asio::any_io_executor executor, int pidfd) {
+  boost::asio::posix::stream_descriptor descriptor(executor, pidfd);
+  co_await descriptor.async_wait(boost::asio::posix::descriptor_base::wait_read, boost::asio::use_awaitable);
+}
+
+// ---- connection -------------------------------------------------------------------------------------------------
+
+NNI_INLINE keeper::KeeperOptions LocalCore::keeper_options() const {
+  keeper::KeeperOptions options;
+  options.directory = directory_;
+  options.experiment = experiment_.value;
+  options.environment = local_environment;
+  options.platform = "local";
+  return options;
+}
+
+NNI_INLINE keeper::Hello LocalCore::hello() const {
+  keeper::Hello hello;
+  hello.experiment = experiment_.value;
+  hello.pid = static_cast<std::uint64_t>(::getpid());
+  std::error_code ignored;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  hello.owner = program.filename().string() + " (process " + std::to_string(::getpid()) + " on " + host_name() + ")";
+  for (char** entry = ::environ; entry && *entry; ++entry) hello.environment.emplace_back(*entry);
+  return hello;
+}
+
+NNI_INLINE awaitable<void> LocalCore::start(Context& context) {
+  context_ = &context;
+  if (!options_.directory.empty()) directory_ = std::filesystem::absolute(options_.directory);
+  if (directory_.empty())
+    throw config_error("LocalOptions::directory", "is empty, and the experiment gave no directory: trials need one for their output");
+  if (experiment_.value.empty()) experiment_.value = directory_.filename().string();
+  closing_ = false;
+  finished_ = false;
+
+  with_keeper_ = options_.launch != Launch::direct;
+  if (options_.launch == Launch::automatic && !keeper::find_keeper(options_.keeper)) {
+    with_keeper_ = false;
+    context.log().warning("local", "no nni-keeper was found (beside this program, in PATH, or by NNI_KEEPER): trials run as children of "
+                                   "this process and end with it");
+  }
+  auto connecting = connect();
+  co_await std::move(connecting);
+}
+
+// A keeper that is just beginning or ending makes this try again, and so does a manager that was killed a moment ago
+// and whose process still holds what it had.
+NNI_INLINE awaitable<void> LocalCore::connect() {
+  const SteadyPoint begin = context_->clock().steady_now();
+  for (Duration pause = first_pause;; pause = std::min(pause * 2, longest_pause)) {
+    const Duration spent = context_->clock().steady_now() - begin;
+    bool connected = false;
+    try {
+      auto trying = try_once();
+      connected = co_await std::move(trying);
+    } catch (const Error& error) {
+      if (error.code() != make_error_code(Errc::in_use) || spent > owner_limit) throw;
+    }
+    if (connected) co_return;
+    if (spent > keeper_limit)
+      throw Error(Errc::in_use, "the trials in " + directory_.string() + " are looked after by a keeper that does not answer; see " +
+                                    (keeper::keeper_directory(directory_) / "keeper.log").string());
+    auto waiting = context_->clock().sleep_until(context_->clock().steady_now() + pause);
+    co_await std::move(waiting);
+  }
+}
+
+NNI_INLINE awaitable<bool> LocalCore::try_once() {
+  if (with_keeper_) return try_keeper();
+  return try_direct();
+}
+
+NNI_INLINE awaitable<bool> LocalCore::try_direct() {
+  auto fresh = std::make_unique<keeper::Keeper>(context_->executor(), keeper_options(), context_->log());
+  RecoverKeeper work;
+  work.keeper = fresh.get();
+  auto recovering = async::offload(*context_, std::move(work));
+  co_await std::move(recovering);
+  auto opening = fresh->open();
+  co_await std::move(opening);
+  own_keeper_ = std::move(fresh);
+
+  const auto links = keeper::make_loopback_links(context_->executor());
+  keeper::Session::Host host;
+  host.admit = [](keeper::Session&, const keeper::Hello&) { return std::string(); };
+  host.status = [](bool) { return std::string(); };
+  host.finish = [this] {
+    own_keeper_->kill_all(StopReason::experiment_end);
+    own_keeper_->on_idle([this] {
+      if (own_session_) own_session_->send_finished();
+    });
+  };
+  host.over = [](keeper::Session&) {};
+  own_session_ = std::make_shared<keeper::Session>(*own_keeper_, links.second, std::move(host), context_->log());
+  own_session_->start();
+  auto greeting = greet(links.first);
+  co_await std::move(greeting);
+  co_return phase_ == Phase::held;
+}
+
+// False when there is no keeper to talk to at this moment.
+NNI_INLINE awaitable<bool> LocalCore::try_keeper() {
+  std::shared_ptr<keeper::Link> link = keeper::connect_to_keeper(context_->executor(), directory_);
+  if (!link) {
+    const auto program = keeper::find_keeper(options_.keeper);
+    if (!program)
+      throw Error(Errc::not_found, "there is no nni-keeper: build it, put it beside this program or into PATH, name it in NNI_KEEPER, or set .launch = "
+                                   "nni::platforms::Launch::direct to run trials as children of this process");
+    StartKeeper work;
+    work.program = *program;
+    work.options = keeper_options();
+    auto starting = async::offload(*context_, std::move(work));
+    const keeper::KeeperStart outcome = co_await std::move(starting);
+    if (outcome == keeper::KeeperStart::busy) co_return false;
+    link = keeper::connect_to_keeper(context_->executor(), directory_);
+    if (!link) co_return false;
+  }
+  auto greeting = greet(std::move(link));
+  co_await std::move(greeting);
+  if (phase_ == Phase::held) co_return true;
+  if (refused_) throw Error(Errc::in_use, trouble_);
+  co_return false;
+}
+
+NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) {
+  phase_ = Phase::greeting;
+  refused_ = false;
+  held_.clear();
+  keeper::Client::Events events;
+  events.welcome = [this](keeper::Welcome what) { welcome_ = std::move(what); };
+  events.record = [this](keeper::Record record) { on_record(std::move(record)); };
+  events.caught_up = [this] {
+    phase_ = Phase::held;
+    connection_changed_.notify();
+  };
+  events.trouble = [this](const std::string& text) {
+    if (text.empty())
+      context_->log().info("local", "the keeper can write again");
+    else
+      context_->log().error("local", text);
+  };
+  events.finished = [this] {
+    finished_ = true;
+    connection_changed_.notify();
+  };
+  events.refused = [this](std::string reason) { on_closed(std::move(reason), true); };
+  events.closed = [this](std::string reason) { on_closed(std::move(reason), false); };
+  client_ = std::make_shared<keeper::Client>(context_->executor(), std::move(link), std::move(events));
+  client_->open(hello());
+  while (phase_ == Phase::greeting) {
+    auto change = connection_changed_.wait();
+    co_await std::move(change);
+  }
+}
+
+NNI_INLINE void LocalCore::on_closed(std::string reason, bool refused) {
+  client_.reset();
+  refused_ = refused;
+  trouble_ = std::move(reason);
+  const bool was_open = phase_ == Phase::held || phase_ == Phase::live;
+  phase_ = Phase::closed;
+  connection_changed_.notify();
+  if (!was_open || closing_) return;
+  context_->log().warning("local", "the connection to the keeper ended (" + trouble_ + "); its trials are looked for");
+  boost::asio::co_spawn(context_->executor(), reconnect(), boost::asio::detached);
+}
+
+// The next keeper ends what the last one left, and tells how everything else had ended.
+NNI_INLINE awaitable<void> LocalCore::reconnect() {
+  const std::shared_ptr<LocalCore> keep = shared_from_this();
+  std::string reason = trouble_;
+  for (int attempt = 0; attempt < most_keeper_restarts && !closing_; ++attempt) {
+    try {
+      auto connecting = connect();
+      co_await std::move(connecting);
+      if (closing_) co_return;
+      if (welcome_.next_position < seen_end_) seen_end_ = 0;   // another spool: somebody removed ours
+      lose_unknown("its keeper ended before it had started the trial (" + reason + ")");
+      go_live();
+      connection_changed_.notify();
+      co_return;
+    } catch (const std::exception& error) {
+      reason = error.what();
+    }
+  }
+  if (!closing_) give_up(reason);
+}
+
+NNI_INLINE void LocalCore::lose_unknown(const std::string& reason) {
+  std::unordered_set<RunId> known;
+  for (const keeper::LiveRun& live : welcome_.live) known.insert(live.run);
+  for (const keeper::Record& record : held_)
+    if (record.kind == keeper::Record::Kind::ended) known.insert(record.run);
+  std::vector<RunId> unknown;
+  for (const auto& [run, tracked] : runs_)
+    if (!tracked->ended && !known.contains(run)) unknown.push_back(run);
+  for (const RunId run : unknown) lose(run, reason);
+}
+
+NNI_INLINE void LocalCore::give_up(const std::string& reason) {
+  phase_ = Phase::broken;
+  trouble_ = "the keeper ended and cannot be started again: " + reason;
+  context_->log().error("local", trouble_);
+  std::vector<RunId> all;
+  for (const auto& [run, tracked] : runs_)
+    if (!tracked->ended) all.push_back(run);
+  for (const RunId run : all) lose(run, trouble_);
+  connection_changed_.notify();
+}
+
+NNI_INLINE void LocalCore::lose(RunId run, const std::string& reason) {
+  keeper::Record record(keeper::Record::Kind::ended, run, wall_clock_now());
+  record.end = JobEnd(EndKind::lost, 0, reason);
+  ended(std::move(record));
+}
+
+// ---- the end ----------------------------------------------------------------------------------------------------
+
+NNI_INLINE awaitable<void> LocalCore::clean_up() {
+  const std::shared_ptr<LocalCore> keep = shared_from_this();
+  closing_ = true;
+  events_changed_.notify();
+  messages_changed_.notify();
+  delivered_.notify();
+  connection_changed_.notify();
+  if (client_) {
+    client_->finish();
+    while (client_ && !finished_) {
+      auto change = connection_changed_.wait();
+      co_await std::move(change);
+    }
+  }
+  const int keeper_process = with_keeper_ && client_ ? process::open_pidfd(static_cast<pid_t>(welcome_.pid)) : -1;
+  if (client_) client_->close();
+  client_.reset();
+  phase_ = Phase::closed;
+  runs_.clear();
+  if (own_keeper_) {
+    if (own_session_) own_session_->close();
+    auto closing = own_keeper_->close();
+    co_await std::move(closing);
+    own_session_.reset();
+    own_keeper_.reset();
+  }
+  if (keeper_process >= 0) {
+    auto ending = process_end(context_->executor(), keeper_process);
+    co_await std::move(ending);
+  }
+}
+
+NNI_INLINE void LocalCore::drop() {
+  closing_ = true;
+  if (client_) client_->close();
+  if (own_session_) own_session_->close();
+}
+
+}  // namespace nni::platforms::detail
+
+#endif  // NNI_WITH_PROCESS

@@ -1,0 +1,261 @@
+#pragma once
+
+#include <nni/platforms/detail/local_core.hpp>
+
+#if NNI_WITH_PROCESS
+
+#include <chrono>
+#include <csignal>
+#include <span>
+#include <utility>
+
+#include <nni/core/error.hpp>
+#include <nni/process/group.hpp>
+#include <nni/process/identity.hpp>
+#include <nni/trial/protocol.hpp>
+
+namespace nni::platforms::detail {
+
+// ---- records ----------------------------------------------------------------------------------------------------
+
+NNI_INLINE void LocalCore::on_record(keeper::Record record) {
+  if (phase_ == Phase::live)
+    process(std::move(record));
+  else
+    held_.push_back(std::move(record));
+}
+
+NNI_INLINE void LocalCore::go_live() {
+  if (phase_ != Phase::held) return;
+  phase_ = Phase::live;
+  for (keeper::Record& record : std::exchange(held_, {})) process(std::move(record));
+}
+
+NNI_INLINE void LocalCore::process(keeper::Record record) {
+  if (record.position < seen_end_) return;   // told before the connection was made anew
+  seen_end_ = record.position + 1;
+  using Kind = keeper::Record::Kind;
+  if (!runs_.contains(record.run)) return client_->acknowledge(record.position);   // nobody waits for it any more
+  switch (record.kind) {
+    case Kind::started: return started(record);
+    case Kind::ended: return ended(std::move(record));
+    case Kind::metric: {
+      Metric metric(record.run, record.metric, record.sequence, std::move(record.text), record.at);
+      messages_.emplace_back(std::move(metric), Receipt{record.position});
+      break;
+    }
+    case Kind::garbage: messages_.push_back(TrialMessage::not_understood(record.run, std::move(record.text), Receipt{record.position})); break;
+  }
+  ++undelivered_[record.run];
+  messages_changed_.notify();
+}
+
+NNI_INLINE void LocalCore::started(const keeper::Record& record) {
+  client_->acknowledge(record.position);
+  Tracked& tracked = *runs_.at(record.run);
+  if (tracked.adopted || tracked.decided) return;
+  tracked.job = process::to_job_id(record.process);
+  tracked.decided = true;
+  tracked.changed.notify();
+  JobStarted event(record.run, tracked.job, record.at);
+  event.working_directory = welcome_.directory;
+  event.working_directory += '/';
+  event.working_directory += to_string(record.run);
+  event.url = "file://" + event.working_directory;
+  push(std::move(event));
+}
+
+NNI_INLINE void LocalCore::ended(keeper::Record record) {
+  const TrackedPtr tracked = runs_.at(record.run);
+  if (record.position != 0) end_positions_[record.run] = record.position;
+  if (std::exchange(tracked->ended, true)) return;
+  tracked->decided = true;
+  tracked->changed.notify();
+  push(JobEnded(record.run, std::move(record.end), record.at));
+}
+
+NNI_INLINE void LocalCore::push(JobEvent event) {
+  events_.push_back(std::move(event));
+  events_changed_.notify();
+}
+
+NNI_INLINE awaitable<JobEvent> LocalCore::next_event() {
+  const std::shared_ptr<LocalCore> keep = shared_from_this();
+  while (events_.empty()) {
+    if (closing_) throw Error(Errc::closed, "local: there are no events after clean-up");
+    auto change = events_changed_.wait();
+    co_await std::move(change);
+  }
+  JobEvent event = std::move(events_.front());
+  events_.pop_front();
+  if (const auto* end = std::get_if<JobEnded>(&event)) runs_.erase(end->run);
+  co_return event;
+}
+
+NNI_INLINE awaitable<TrialMessage> LocalCore::next_message() {
+  const std::shared_ptr<LocalCore> keep = shared_from_this();
+  while (messages_.empty()) {
+    if (closing_) throw Error(Errc::closed, "local: there are no messages after clean-up");
+    auto change = messages_changed_.wait();
+    co_await std::move(change);
+  }
+  TrialMessage message = std::move(messages_.front());
+  messages_.pop_front();
+  if (const auto count = undelivered_.find(message.metric.run); count != undelivered_.end() && --count->second == 0) {
+    undelivered_.erase(count);
+    delivered_.notify();
+  }
+  co_return message;
+}
+
+NNI_INLINE awaitable<void> LocalCore::settle(RunId run) {
+  const std::shared_ptr<LocalCore> keep = shared_from_this();
+  while (undelivered_.contains(run) && !closing_) {
+    auto change = delivered_.wait();
+    co_await std::move(change);
+  }
+}
+
+NNI_INLINE void LocalCore::acknowledge(Receipt receipt) {
+  if (client_) client_->acknowledge(receipt.value);
+}
+
+NNI_INLINE void LocalCore::recorded(RunId run) {
+  const auto found = end_positions_.find(run);
+  if (found == end_positions_.end()) return;
+  if (client_) client_->acknowledge(found->second);
+  end_positions_.erase(found);
+}
+
+// ---- orders -----------------------------------------------------------------------------------------------------
+
+NNI_INLINE keeper::StartOrder LocalCore::order_of(const TrialJobForm& form) {
+  keeper::JobTemplate job;
+  job.arguments = form.command.arguments();
+  job.directory = std::filesystem::absolute(form.working_directory.empty() ? "." : form.working_directory).lexically_normal().string();
+  job.discard_output = options_.output == Output::discard;
+  if (form.request.gpus) job.environment.emplace_back("CUDA_VISIBLE_DEVICES=");
+
+  keeper::StartOrder order;
+  order.run = form.run;
+  order.job = client_->job(job);
+  order.record = trial::parameter_record(form.parameter, form.parameters);
+  order.environment.reserve(form.environment.size());
+  for (const auto& [name, value] : form.environment) order.environment.push_back(name + "=" + value);
+  return order;
+}
+
+NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
+  const std::shared_ptr<LocalCore> keep = shared_from_this();
+  if (form.request.gpus.value_or(0) > 0)
+    throw Error(Errc::resource_impossible, "the trial asks for " + std::to_string(*form.request.gpus) +
+                                               " GPUs, and local trials cannot be given any yet; leave trial_gpu_number out to let trials see all "
+                                               "of them, or set it to 0 to hide all");
+  if (form.command.empty()) throw config_error("trial_command", "is empty; a local trial is a command, for instance \"python3 train.py\"");
+  if (phase_ == Phase::held) go_live();   // nothing to adopt
+  while (phase_ != Phase::live) {
+    if (phase_ == Phase::broken || closing_) throw Error(Errc::connection_lost, trouble_.empty() ? "local: it has been cleaned up" : trouble_);
+    auto change = connection_changed_.wait();
+    co_await std::move(change);
+  }
+  TrackedPtr& known = runs_[form.run];
+  if (!known) {
+    known = std::make_shared<Tracked>();
+    known->parameter = form.parameter;
+    client_->start(order_of(form));
+  }
+  const TrackedPtr tracked = known;
+  while (!tracked->decided) {
+    auto change = tracked->changed.wait();
+    co_await std::move(change);
+  }
+  co_return tracked->job;
+}
+
+NNI_INLINE void LocalCore::cancel(RunId run, StopReason why) {
+  if (!runs_.contains(run)) throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
+  if (client_) client_->kill(run, why);
+}
+
+NNI_INLINE void LocalCore::send(RunId run, const Parameters& parameters) {
+  const auto found = runs_.find(run);
+  if (found == runs_.end() || !client_) return;
+  client_->send(run, trial::parameter_record(found->second->parameter, parameters));
+}
+
+// ---- adoption ---------------------------------------------------------------------------------------------------
+
+NNI_INLINE std::vector<JobReport> LocalCore::adopt(const std::vector<Intent>& intents) {
+  std::unordered_map<RunId, const keeper::LiveRun*> live;
+  for (const keeper::LiveRun& run : welcome_.live) live[run.run] = &run;
+  std::vector<JobReport> reports;
+  reports.reserve(intents.size());
+  for (const Intent& intent : intents) {
+    reports.push_back(report_of(intent, live));
+    live.erase(intent.run);
+  }
+  // Trials that no record of the experiment knows: nobody would ever take their results.
+  for (const auto& [run, alive] : live)
+    if (!runs_.contains(run)) client_->kill(run, StopReason::experiment_end);
+  go_live();
+  return reports;
+}
+
+NNI_INLINE JobReport LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const keeper::LiveRun*>& live) {
+  JobReport report(intent.run, JobReport::State::running);
+  const auto track = [this, &intent, &report] {
+    const auto tracked = std::make_shared<Tracked>();
+    tracked->job = report.job;
+    tracked->decided = true;
+    tracked->adopted = true;
+    runs_[intent.run] = tracked;
+  };
+  report.job = intent.job;
+  if (const auto found = live.find(intent.run); found != live.end()) {
+    report.job = process::to_job_id(found->second->process);
+    report.started = found->second->started;
+    track();
+    return report;
+  }
+  const keeper::Record* end = nullptr;
+  bool messages = false;
+  for (const keeper::Record& record : held_) {
+    if (record.run != intent.run) continue;
+    if (record.kind == keeper::Record::Kind::ended) end = &record;
+    messages = messages || record.kind == keeper::Record::Kind::metric || record.kind == keeper::Record::Kind::garbage;
+  }
+  if (!end) {
+    report.end = end_of_unknown(intent);
+    report.state = report.end.kind == EndKind::not_started ? JobReport::State::never_started : JobReport::State::ended;
+    return report;
+  }
+  report.started = end->started;
+  if (end->process.pid != 0) report.job = process::to_job_id(end->process);
+  if (messages) {
+    track();   // what it reported comes first, then its end, as events
+    return report;
+  }
+  report.state = JobReport::State::ended;
+  report.ended = end->at;
+  report.end = end->end;
+  end_positions_[intent.run] = end->position;
+  const std::uint64_t position = end->position;
+  std::erase_if(held_, [position](const keeper::Record& record) { return record.position == position; });
+  return report;
+}
+
+// The keeper knows nothing of it: either the order never arrived, or what the keeper knew is gone.
+NNI_INLINE JobEnd LocalCore::end_of_unknown(const Intent& intent) const {
+  if (const auto job = process::parse_job_id(intent.job); job && job->boot == process::boot_id() && process::is_alive(job->process)) {
+    process::signal_group(job->process.pid, SIGKILL);
+    process::kill_now(std::span<const process::Identity>(&job->process, 1));
+  }
+  std::error_code ignored;
+  const bool begun = intent.started || !intent.job.empty() || std::filesystem::exists(trials() / to_string(intent.run), ignored);
+  if (begun) return JobEnd(EndKind::lost, 0, "the keeper that ran it is gone together with its records");
+  return JobEnd(EndKind::not_started, 0, "its order did not reach the keeper");
+}
+
+}  // namespace nni::platforms::detail
+
+#endif  // NNI_WITH_PROCESS

@@ -1,0 +1,153 @@
+#include "behaviour/local/harness.hpp"
+
+#include <map>
+
+using namespace nni;
+using namespace nni_test;
+
+LOCAL_TEST_CASE("local: when the keeper is killed its trials are ended and told as lost, and new ones run", "[local][keeper]") {
+  Place place;
+  Fifo there(ctx, place, "there");
+  platforms::Local local = place.local();
+  co_await local.start(ctx);
+  co_await submit(local, trial_form(1, "metric 0.1 tell " + there.path() + " stop"));
+  co_await submit(local, trial_form(2, "child " + (place.path() / "child").string() + " tell " + there.path() + " stop"));
+  co_await there.told();
+  co_await there.told();
+  const Metric metric = co_await next_metric(local);
+
+  REQUIRE(::kill(place.keeper(), SIGKILL) == 0);
+  std::map<RunId, JobEnd> ends;
+  for (int count = 0; count < 2; ++count) {
+    const JobEnded end = co_await next_end(local);
+    ends[end.run] = end.end;
+  }
+
+  CHECK(metric.value == "0.1");
+  for (const RunId run : {run_of(1), run_of(2)}) {
+    CHECK(ends[run].kind == EndKind::lost);
+    CHECK(ends[run].message.find("keeper") != std::string::npos);
+  }
+  CHECK(place.processes().empty());
+  co_await submit(local, trial_form(1, "exit 0", 1));
+  const JobEnded end = co_await next_end(local);
+  CHECK(end.run == run_of(1, 1));
+  CHECK(end.end.succeeded());
+  co_await local.clean_up();
+  CHECK(place.keeper() == 0);
+}
+
+LOCAL_TEST_CASE("local: when manager and keeper were killed, the next manager ends the trials and hears that they are lost", "[local][keeper]") {
+  Place place;
+  Fifo there(ctx, place, "there");
+  {
+    ManagerProcess manager(ctx, place, 1, "keep", {program("local_trial").string(), "metric", "0.1", "tell", there.path(), "stop"});
+    co_await there.told();
+    co_await manager.line_of("submitted");
+    ::kill(place.keeper(), SIGKILL);
+    manager.kill();
+  }
+  CHECK(place.processes().size() == 1);
+
+  platforms::Local local = place.local();
+  co_await local.start(ctx);
+  CHECK(place.processes().empty());
+  std::vector<Intent> intents{intent_of(run_of(1))};
+  const std::vector<JobReport> reports = co_await local.adopt(std::move(intents));
+  const Metric metric = co_await next_metric(local);
+  const JobEnded end = co_await next_end(local);
+
+  CHECK(reports.at(0).state == JobReport::State::running);
+  CHECK(metric.value == "0.1");   // what it had reported is kept
+  CHECK(end.end.kind == EndKind::lost);
+  co_await local.clean_up();
+}
+
+LOCAL_TEST_CASE("local: after a crash of a manager that launched directly, the left-overs are ended and run again", "[local][keeper]") {
+  Place place;
+  Fifo there(ctx, place, "there");
+  {
+    // The same left-overs as of a direct launch: no keeper lives, the trial does.
+    ManagerProcess manager(ctx, place, 1, "keep", {program("local_trial").string(), "tell", there.path(), "stop"});
+    co_await there.told();
+    co_await manager.line_of("submitted");
+    ::kill(place.keeper(), SIGKILL);
+    manager.kill();
+  }
+
+  platforms::Local local = place.local(platforms::Launch::direct);
+  co_await local.start(ctx);
+  std::vector<Intent> intents{intent_of(run_of(1))};
+  const std::vector<JobReport> reports = co_await local.adopt(std::move(intents));
+
+  CHECK(place.processes().empty());
+  CHECK(reports.at(0).state == JobReport::State::ended);
+  CHECK(reports.at(0).end.kind == EndKind::lost);
+  co_await local.clean_up();
+}
+
+LOCAL_TEST_CASE("local: a restarted machine makes all runs lost, and kills nobody", "[local][keeper]") {
+  Place place;
+  Fifo there(ctx, place, "there");
+  {
+    ManagerProcess manager(ctx, place, 1, "keep", {program("local_trial").string(), "tell", there.path(), "stop"});
+    co_await there.told();
+    co_await manager.line_of("submitted");
+    ::kill(place.keeper(), SIGKILL);
+    manager.kill();
+  }
+  std::ofstream(place.keeper_file("lock")) << "4711 an-earlier-boot\n";
+  CHECK(place.processes().size() == 1);   // whoever has these ids now is somebody else
+
+  platforms::Local local = place.local();
+  co_await local.start(ctx);
+  std::vector<Intent> intents{intent_of(run_of(1))};
+  const std::vector<JobReport> reports = co_await local.adopt(std::move(intents));
+
+  CHECK(place.processes().size() == 1);
+  CHECK(reports.at(0).state == JobReport::State::ended);
+  CHECK(reports.at(0).end.kind == EndKind::lost);
+  CHECK(reports.at(0).end.message.find("restarted") != std::string::npos);
+  co_await local.clean_up();
+}
+
+LOCAL_TEST_CASE("local: a path that is longer than a socket address may be works", "[local][keeper]") {
+  Place place;
+  const std::filesystem::path deep = place.path() / std::string(120, 'd') / std::string(80, 'e');
+  std::filesystem::create_directories(deep);
+  platforms::Local local{{.launch = platforms::Launch::keeper}};
+  local.set_experiment_directory(deep, place.id());
+  co_await local.start(ctx);
+
+  co_await submit(local, trial_form(1, "exit 0"));
+  const JobEnded end = co_await next_end(local);
+
+  CHECK(end.end.succeeded());
+  CHECK((std::filesystem::status(deep / "keeper" / "socket").permissions() & std::filesystem::perms::all) ==
+        (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write));
+  co_await local.clean_up();
+}
+
+LOCAL_TEST_CASE("local: a keeper that is none is an error that names it", "[local][keeper]") {
+  Place place;
+  platforms::Local wrong{{.launch = platforms::Launch::keeper, .keeper = "/bin/true"}};
+  wrong.set_experiment_directory(place.path(), place.id());
+  platforms::Local missing{{.keeper = "/no/such/keeper"}};
+  missing.set_experiment_directory(place.path(), place.id());
+
+  std::vector<std::string> texts;
+  for (platforms::Local* local : {&wrong, &missing}) {
+    try {
+      auto starting = local->start(ctx);
+      co_await std::move(starting);
+    } catch (const Error& error) {
+      texts.emplace_back(error.what());
+    }
+    auto cleaning = local->clean_up();
+    co_await std::move(cleaning);
+  }
+
+  REQUIRE(texts.size() == 2);
+  CHECK(texts[0].find("/bin/true") != std::string::npos);
+  CHECK(texts[1].find("/no/such/keeper") != std::string::npos);
+}

@@ -1,0 +1,227 @@
+#include "support/co_test.hpp"
+#include "support/paths.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <nni/async/event.hpp>
+#include <nni/core/error.hpp>
+#include <nni/keeper/keeper.hpp>
+#include <nni/process/group.hpp>
+
+using namespace nni;
+using keeper::Keeper;
+using keeper::Record;
+
+namespace {
+
+// A keeper in this process, and everything that it tells.
+class Observed {
+ public:
+  explicit Observed(Context& ctx) : ctx_(&ctx) {
+    std::string name = (std::filesystem::temp_directory_path() / "nni-keeper-XXXXXX").string();
+    if (!::mkdtemp(name.data())) throw std::runtime_error("no temporary directory");
+    options_.directory = name;
+    options_.experiment = "test";
+    options_.grace = std::chrono::milliseconds(20);
+    begin();
+  }
+  ~Observed() {
+    keeper_.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(options_.directory, ignored);
+  }
+
+  void begin() {
+    keeper_ = std::make_unique<Keeper>(ctx_->executor(), options_);
+    keeper_->recover();
+    keeper_->on_records([this](std::string_view frames, std::uint64_t first, std::uint64_t end) { take(frames, first, end); });
+  }
+
+  awaitable<void> open() { return keeper_->open(); }
+
+  void start(std::uint64_t number, const std::string& line) {
+    keeper::JobTemplate job;
+    job.id = number;
+    job.arguments = {"/bin/sh", "-c", line};
+    job.directory = options_.directory.string();
+    keeper_->define(job);
+    keeper::StartOrder order;
+    order.job = number;
+    order.run = RunId{TrialId{number}, 0};
+    keeper_->start(order);
+  }
+
+  awaitable<Record> next(Record::Kind kind) {
+    for (;;) {
+      while (records_.empty()) {
+        auto change = changed_.wait();
+        co_await std::move(change);
+      }
+      Record record = records_.front();
+      records_.erase(records_.begin());
+      if (record.kind == kind) co_return record;
+    }
+  }
+
+  Keeper& keeper() { return *keeper_; }
+  std::filesystem::path directory() const { return options_.directory; }
+
+  std::size_t told = 0;
+
+ private:
+  void take(std::string_view frames, std::uint64_t first, std::uint64_t end) {
+    keeper::FrameReader reader;
+    reader.feed(frames);
+    while (const auto frame = reader.next()) {
+      CHECK(frame->sequence == first++);
+      records_.push_back(keeper::decode_record(frame->payload, frame->sequence).value());
+      ++told;
+    }
+    CHECK(first == end);
+    changed_.notify();
+  }
+
+  Context* ctx_;
+  keeper::KeeperOptions options_;
+  std::unique_ptr<Keeper> keeper_;
+  std::vector<Record> records_;
+  async::event changed_;
+};
+
+}  // namespace
+
+CO_TEST_CASE("keeper: a start and an end are told in order, after they were written", "[keeper]") {
+  Observed observed(ctx);
+  co_await observed.open();
+  observed.start(1, "exit 4");
+
+  const Record started = co_await observed.next(Record::Kind::started);
+  const Record ended = co_await observed.next(Record::Kind::ended);
+
+  CHECK(started.position == 1);
+  CHECK(ended.position == 2);
+  CHECK(ended.process == started.process);
+  CHECK(ended.started == started.at);
+  CHECK(ended.end.kind == EndKind::exited);
+  CHECK(ended.end.code == 4);
+  CHECK(observed.keeper().written_end() == 3);
+  CHECK(observed.keeper().unacknowledged() == 2);
+  std::vector<keeper::AcknowledgedRange> all(1);
+  all[0].first = 1;
+  all[0].count = 2;
+  observed.keeper().acknowledge(all);
+  CHECK(observed.keeper().unacknowledged() == 0);
+  co_await observed.keeper().close();
+}
+
+CO_TEST_CASE("keeper: a trial that ignores SIGINT is killed after the grace, with its children in other groups", "[keeper]") {
+  Observed observed(ctx);
+  co_await observed.open();
+  const std::string ready = (observed.directory() / "ready").string();
+  REQUIRE(::mkfifo(ready.c_str(), 0600) == 0);
+  boost::asio::posix::stream_descriptor meeting(ctx.executor(), ::open(ready.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  // The shell and its child in a session of its own both ignore SIGINT; the last word is written when both are there.
+  observed.start(1, "trap '' INT; mkfifo fifo; setsid sh -c 'echo $$ > child; echo > fifo; sleep 1000' & read line < fifo; echo > ready; sleep 1000");
+  const Record started = co_await observed.next(Record::Kind::started);
+  co_await meeting.async_wait(boost::asio::posix::descriptor_base::wait_read, boost::asio::use_awaitable);
+  pid_t child = 0;
+  std::ifstream(observed.directory() / "child") >> child;
+  REQUIRE(process::identify(child));
+
+  observed.keeper().kill(RunId{TrialId{1}, 0}, StopReason::time_limit);
+  const Record ended = co_await observed.next(Record::Kind::ended);
+
+  CHECK(ended.end.kind == EndKind::killed);
+  CHECK(ended.end.why == StopReason::time_limit);
+  CHECK(ended.end.code == SIGKILL);
+  CHECK(ended.end.message.find("20ms") != std::string::npos);
+  CHECK_FALSE(process::is_alive(started.process));
+  const auto left = process::processes_with_variable("NNI_OUTPUT_DIR", observed.directory().string());
+  std::vector<process::Identity> alive;
+  for (const auto& one : left) alive.push_back(one.process);
+  process::kill_and_wait(alive, std::chrono::seconds(5));   // they are killed already; this waits for it
+  CHECK_FALSE(process::identify(child));
+  co_await observed.keeper().close();
+}
+
+CO_TEST_CASE("keeper: a run that is stopped before its turn never starts", "[keeper]") {
+  Observed observed(ctx);
+  co_await observed.open();
+  for (std::uint64_t number = 1; number <= 20; ++number) observed.start(number, "exit 0");
+
+  observed.keeper().kill(RunId{TrialId{20}, 0}, StopReason::user);
+  std::map<RunId, JobEnd> ends;
+  while (ends.size() < 20) {
+    const Record record = co_await observed.next(Record::Kind::ended);
+    ends[record.run] = record.end;
+  }
+
+  CHECK(ends[RunId{TrialId{20}, 0}].kind == EndKind::killed);
+  CHECK_FALSE(std::filesystem::exists(keeper::trials_directory(observed.directory(), "local-env") / to_string(RunId{TrialId{20}, 0})));
+  CHECK(ends[RunId{TrialId{1}, 0}].succeeded());
+  co_await observed.keeper().close();
+}
+
+CO_TEST_CASE("keeper: a kill that comes after the end does not change how it ended", "[keeper]") {
+  Observed observed(ctx);
+  co_await observed.open();
+  const std::string gate = (observed.directory() / "gate").string();
+  REQUIRE(::mkfifo(gate.c_str(), 0600) == 0);
+  const int open_gate = ::open(gate.c_str(), O_RDWR | O_CLOEXEC);
+  observed.start(1, "read line < gate; exit 6");
+  const Record started = co_await observed.next(Record::Kind::started);
+  REQUIRE(::write(open_gate, "\n", 1) == 1);
+  siginfo_t info{};
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(started.process.pid), &info, WEXITED | WNOWAIT) == 0);   // unnoticed by the keeper so far
+
+  observed.keeper().kill(started.run, StopReason::user);
+  const Record ended = co_await observed.next(Record::Kind::ended);
+
+  ::close(open_gate);
+  CHECK(ended.end.kind == EndKind::exited);
+  CHECK(ended.end.code == 6);
+  co_await observed.keeper().close();
+}
+
+CO_TEST_CASE("keeper: two of them on one directory are refused", "[keeper]") {
+  Observed observed(ctx);
+  keeper::KeeperOptions options;
+  options.directory = observed.directory();
+  Keeper second(ctx.executor(), options);
+
+  CHECK_THROWS_WITH(second.recover(), Catch::Contains(std::to_string(::getpid())));
+  co_return;
+}
+
+CO_TEST_CASE("keeper: idleness is told when the last run has ended", "[keeper]") {
+  Observed observed(ctx);
+  co_await observed.open();
+  int idle = 0;
+  observed.start(1, "exit 0");
+  observed.keeper().on_idle([&idle] { ++idle; });
+  CHECK(idle == 0);
+
+  const Record ended = co_await observed.next(Record::Kind::ended);
+
+  CHECK(ended.end.succeeded());
+  CHECK(observed.keeper().live() == 0);
+  observed.keeper().on_idle([&idle] { ++idle; });
+  CHECK(idle >= 1);
+  co_await observed.keeper().close();
+}
