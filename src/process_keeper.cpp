@@ -3,6 +3,8 @@
 #include <nni/keeper/impl/daemon.ipp>
 #include <nni/keeper/impl/job.ipp>
 #include <nni/keeper/impl/keeper.ipp>
+#include <nni/keeper/impl/keeper_core.ipp>
+#include <nni/keeper/impl/keeper_records.ipp>
 #include <nni/keeper/impl/launch.ipp>
 #include <nni/keeper/impl/link.ipp>
 #include <nni/keeper/impl/lock.ipp>

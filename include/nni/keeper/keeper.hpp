@@ -22,6 +22,10 @@
 
 namespace nni::keeper {
 
+namespace detail {
+class KeeperCore;
+}
+
 /// Settings of `Keeper`.
 struct KeeperOptions {
   std::filesystem::path directory = {};            ///< of the experiment, absolute
@@ -122,8 +126,7 @@ class Keeper {
   [[nodiscard]] awaitable<void> close();
 
  private:
-  class Core;
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<detail::KeeperCore> core_;
 };
 
 /// Where a keeper keeps its own files: `DIRECTORY/keeper`.

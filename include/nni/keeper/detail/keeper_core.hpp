@@ -1,0 +1,192 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <nni/async/awaitable.hpp>
+#include <nni/core/ids.hpp>
+#include <nni/core/log.hpp>
+#include <nni/core/trial.hpp>
+#include <nni/keeper/job.hpp>
+#include <nni/keeper/keeper.hpp>
+#include <nni/keeper/lock.hpp>
+#include <nni/keeper/protocol.hpp>
+#include <nni/keeper/spool.hpp>
+#include <nni/process/identity.hpp>
+#include <nni/process/launcher.hpp>
+#include <nni/process/reaper.hpp>
+#include <nni/trial/channel_server.hpp>
+
+namespace nni::keeper::detail {
+
+[[nodiscard]] inline TimePoint wall_now() {
+  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+/// Everything that a `Keeper` is. Handlers that wait for the executor keep it alive.
+class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
+ public:
+  KeeperCore(boost::asio::any_io_executor executor, KeeperOptions options, Log log)
+      : executor_(std::move(executor)), options_(std::move(options)), log_(std::move(log)), kill_timer_(executor_), write_timer_(executor_) {
+    surroundings_.experiment = options_.experiment;
+    surroundings_.platform = options_.platform;
+    surroundings_.trials = trials_directory(options_.directory, options_.environment).string();
+  }
+
+  ~KeeperCore() {
+    if (trials_ >= 0) ::close(trials_);
+  }
+
+  // ---- begin and end --------------------------------------------------------------------------------------------
+
+  void recover();
+
+  void open() {
+    reaper_.emplace(executor_, options_.scope, [this](const process::Exit& exit) { ended(exit); });
+    trial::ChannelServerOptions channel;
+    channel.environment = options_.environment;
+    channel_.emplace(executor_, channel, [this](trial::ChannelMessage message) { received(std::move(message)); }, log_);
+  }
+
+  awaitable<void> open_channel() {
+    auto opening = channel_->open();
+    co_await std::move(opening);
+    flush_soon();   // what recover found
+  }
+
+  void stop() {
+    closed_ = true;
+    reaper_.reset();
+    boost::system::error_code ignored;
+    kill_timer_.cancel();
+    write_timer_.cancel();
+    listener_ = nullptr;
+    trouble_listener_ = nullptr;
+    idle_listener_ = nullptr;
+  }
+
+  awaitable<void> close();
+
+  // ---- orders ---------------------------------------------------------------------------------------------------
+
+  void inherit(const std::vector<std::string>& environment) {
+    inherited_ = environment;
+    jobs_.clear();   // templates are sent again by whoever sends an environment
+  }
+
+  void define(JobTemplate job) {
+    const std::uint64_t id = job.id;
+    jobs_[id] = std::make_unique<PreparedJob>(std::move(job), inherited_, surroundings_);
+  }
+
+  void start(StartOrder order) {
+    const auto [at, fresh] = runs_.try_emplace(order.run);
+    if (!fresh) return;
+    orders_.push_back(std::move(order));
+    pump_soon();
+  }
+
+  void kill(RunId run, StopReason why);
+  void kill_all(StopReason why);
+
+  void send(RunId run, std::string record) {
+    if (channel_ && runs_.contains(run)) channel_->send(run, std::move(record));
+  }
+
+  void acknowledge(const std::vector<AcknowledgedRange>& ranges);
+
+  // ---- answers --------------------------------------------------------------------------------------------------
+
+  Welcome welcome() const;
+  std::uint64_t replay(std::uint64_t from, std::size_t max_bytes, std::string& out);
+
+  std::size_t live() const noexcept { return runs_.size(); }
+
+  Keeper::Listener listener_;
+  Keeper::TroubleListener trouble_listener_;
+  std::function<void()> idle_listener_;
+  Spool spool_;
+  std::optional<trial::ChannelServer> channel_;
+
+  void check_idle() {
+    if (idle_listener_ && runs_.empty() && spool_.written_end() == spool_.next_position()) idle_listener_();
+  }
+
+ private:
+  struct Run {
+    process::Identity process;          // pid 0: not started yet
+    TimePoint started{};
+    std::uint64_t started_position = 0;
+    std::optional<StopReason> killed;
+    std::string how_killed;
+    std::vector<process::Identity> below;   // descendants when the kill began: they may lose their parent by it
+    bool has_reported = false;
+    bool settling = false;
+  };
+
+  /// A message that is acknowledged to its trial when the last of its records is.
+  struct Final {
+    trial::ChannelMessage message;
+    std::size_t open = 0;
+  };
+
+  void pump_soon();
+  void pump();
+  void launch(const StartOrder& order);
+  void fail_start(RunId run, std::string reason);
+  void ended(const process::Exit& exit);
+  awaitable<void> settle_and_end(RunId run, JobEnd end);
+  void record_end(RunId run, Run& state, JobEnd end);
+  void received(trial::ChannelMessage message);
+  std::uint64_t append(const Record& record, bool keep = false);
+  void flush_soon();
+  void flush();
+  void arm_kill_timer();
+  void kill_overdue();
+
+  boost::asio::any_io_executor executor_;
+  KeeperOptions options_;
+  Log log_;
+  TrialSurroundings surroundings_;
+  Lock lock_;
+  int trials_ = -1;
+  bool restarted_ = false;
+  bool closed_ = false;
+
+  process::Launcher launcher_;
+  std::optional<process::Reaper> reaper_;
+  std::vector<std::string> inherited_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<PreparedJob>> jobs_;
+  std::unordered_map<RunId, Run> runs_;
+  std::unordered_map<pid_t, RunId> pids_;
+  std::deque<StartOrder> orders_;
+  bool pumping_ = false;
+
+  std::deque<std::pair<SteadyPoint, RunId>> overdue_;   // in the order of their times
+  boost::asio::steady_timer kill_timer_;
+  bool kill_timer_armed_ = false;
+
+  std::string frames_;                    // records that are not written yet, as frames
+  std::uint64_t frames_from_ = 0;         // position of the first one
+  bool flush_posted_ = false;
+  bool in_trouble_ = false;
+  boost::asio::steady_timer write_timer_;
+  std::vector<trial::ChannelMessage> after_write_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Final>> finals_;      // by position
+  std::unordered_map<std::uint64_t, std::uint64_t> starts_of_ends_;       // position of an end: position of its start
+};
+
+}  // namespace nni::keeper::detail

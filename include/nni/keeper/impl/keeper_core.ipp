@@ -1,0 +1,227 @@
+#pragma once
+
+#include <nni/keeper/detail/keeper_core.hpp>
+
+#if NNI_WITH_PROCESS
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+
+#include <nni/process/group.hpp>
+
+namespace nni::keeper::detail {
+
+/// So many starts per turn of the loop: each blocks it until the program runs, and messages must not wait for all.
+inline constexpr int starts_per_turn = 4;
+
+// ---- orders -----------------------------------------------------------------------------------------------------
+
+NNI_INLINE void KeeperCore::pump_soon() {
+  if (pumping_ || orders_.empty()) return;
+  pumping_ = true;
+  boost::asio::post(executor_, [self = shared_from_this()] {
+    self->pumping_ = false;
+    self->pump();
+  });
+}
+
+NNI_INLINE void KeeperCore::pump() {
+  for (int count = 0; count < starts_per_turn && !orders_.empty(); ++count) {
+    const StartOrder order = std::move(orders_.front());
+    orders_.pop_front();
+    launch(order);
+  }
+  pump_soon();
+}
+
+NNI_INLINE void KeeperCore::launch(const StartOrder& order) {
+  const auto job = jobs_.find(order.job);
+  if (closed_ || job == jobs_.end()) return fail_start(order.run, "its job template is not known to the keeper");
+  PreparedJob& prepared = *job->second;
+  if (prepared.job().arguments.empty()) return fail_start(order.run, "the trial command is empty");
+
+  const std::string name = to_string(order.run);
+  if (::mkdirat(trials_, name.c_str(), 0777) != 0 && errno != EEXIST)
+    return fail_start(order.run, "the output directory " + surroundings_.trials + "/" + name + " cannot be made: " + std::strerror(errno));
+
+  std::string channel;
+  if (prepared.wants_channel(order)) channel = channel_->admit(order.run, order.record);
+  const process::LaunchSpec* spec = &prepared.spec(order, name, channel);
+  process::Launched launched = launcher_.launch(*spec);
+  if (launched.error == ENOENT && prepared.find_program_again()) {
+    spec = &prepared.spec(order, name, channel);
+    launched = launcher_.launch(*spec);
+  }
+  if (!launched.succeeded()) return fail_start(order.run, process::explain(*spec, launched.error));
+
+  Run& run = runs_.at(order.run);
+  run.process = launched.process;
+  run.started = wall_now();
+  pids_[run.process.pid] = order.run;
+  Record started(Record::Kind::started, order.run, run.started);
+  started.process = run.process;
+  run.started_position = append(started, true);
+  reaper_->watch(run.process.pid);
+}
+
+NNI_INLINE void KeeperCore::fail_start(RunId run, std::string reason) {
+  record_end(run, runs_.at(run), JobEnd(EndKind::not_started, 0, std::move(reason)));
+}
+
+NNI_INLINE void KeeperCore::kill(RunId run, StopReason why) {
+  const auto found = runs_.find(run);
+  if (found == runs_.end() || found->second.killed || found->second.settling) return;
+  Run& state = found->second;
+  if (state.process.pid == 0) {
+    std::erase_if(orders_, [run](const StartOrder& order) { return order.run == run; });
+    JobEnd end(EndKind::killed, 0, "stopped before it was started");
+    end.why = why;
+    return record_end(run, state, std::move(end));
+  }
+  // A process that has ended already, unnoticed so far, ended by itself.
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(state.process.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) return;
+  state.killed = why;
+  state.below = process::descendants(state.process.pid);
+  process::signal_group(state.process.pid, SIGINT);
+  overdue_.emplace_back(std::chrono::steady_clock::now() + options_.grace, run);
+  arm_kill_timer();
+}
+
+NNI_INLINE void KeeperCore::kill_all(StopReason why) {
+  std::vector<RunId> all;
+  all.reserve(runs_.size());
+  for (const auto& entry : runs_) all.push_back(entry.first);
+  for (const RunId run : all) kill(run, why);
+}
+
+NNI_INLINE void KeeperCore::arm_kill_timer() {
+  if (kill_timer_armed_ || overdue_.empty()) return;
+  kill_timer_armed_ = true;
+  kill_timer_.expires_at(overdue_.front().first);
+  kill_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& failure) {
+    self->kill_timer_armed_ = false;
+    if (failure || self->closed_) return;
+    self->kill_overdue();
+    self->arm_kill_timer();
+  });
+}
+
+NNI_INLINE void KeeperCore::kill_overdue() {
+  const SteadyPoint now = std::chrono::steady_clock::now();
+  while (!overdue_.empty() && overdue_.front().first <= now) {
+    const auto found = runs_.find(overdue_.front().second);
+    overdue_.pop_front();
+    if (found == runs_.end() || found->second.settling) continue;   // it ended in time
+    Run& run = found->second;
+    run.how_killed = "did not end within " + to_string(options_.grace) + " of SIGINT and was killed";
+    for (const process::Identity& process : process::descendants(run.process.pid)) run.below.push_back(process);
+    process::signal_group(run.process.pid, SIGKILL);
+  }
+}
+
+NNI_INLINE void KeeperCore::acknowledge(const std::vector<AcknowledgedRange>& ranges) {
+  for (const AcknowledgedRange& range : ranges) {
+    spool_.acknowledge(range.first, range.count);
+    if (finals_.empty() && starts_of_ends_.empty()) continue;
+    const std::uint64_t end = std::min(range.first + range.count, spool_.next_position());
+    for (std::uint64_t position = range.first; position < end; ++position) {
+      if (const auto ended = starts_of_ends_.find(position); ended != starts_of_ends_.end()) {
+        spool_.release(ended->second);
+        starts_of_ends_.erase(ended);
+      } else if (const auto final = finals_.find(position); final != finals_.end()) {
+        if (--final->second->open == 0) final->second->message.acknowledge();
+        finals_.erase(final);
+      }
+    }
+  }
+}
+
+// ---- what happens -----------------------------------------------------------------------------------------------
+
+NNI_INLINE void KeeperCore::ended(const process::Exit& exit) {
+  const auto known = pids_.find(exit.pid);
+  if (known == pids_.end()) return;   // an orphan that was adopted
+  const RunId run = known->second;
+  pids_.erase(known);
+  Run& state = runs_.at(run);
+  process::signal_group(exit.pid, SIGKILL);
+
+  JobEnd end(EndKind::exited, exit.code);
+  if (state.killed) {
+    process::kill_now(state.below);
+    end.kind = EndKind::killed;
+    end.why = *state.killed;
+    end.message = std::move(state.how_killed);
+  } else if (exit.how == process::Exit::How::signalled) {
+    end.kind = EndKind::signalled;
+    end.message = "ended by signal " + std::to_string(exit.code) + " (" + ::strsignal(exit.code) + ")";
+  } else if (exit.how == process::Exit::How::unknown) {
+    end.kind = EndKind::lost;
+    end.message = "another part of the program waited for the trial's process and took its exit code";
+  }
+  if (!state.has_reported) return record_end(run, state, std::move(end));
+  // Its last message may still lie in a socket.
+  state.settling = true;
+  boost::asio::co_spawn(executor_, settle_and_end(run, std::move(end)), boost::asio::detached);
+}
+
+NNI_INLINE awaitable<void> KeeperCore::settle_and_end(RunId run, JobEnd end) {
+  const std::shared_ptr<KeeperCore> keep = shared_from_this();
+  auto settling = channel_->settle(run);
+  co_await std::move(settling);
+  if (!closed_) record_end(run, runs_.at(run), std::move(end));
+}
+
+NNI_INLINE void KeeperCore::record_end(RunId run, Run& state, JobEnd end) {
+  Record record(Record::Kind::ended, run, wall_now());
+  record.process = state.process;
+  record.started = state.started;
+  record.end = std::move(end);
+  const std::uint64_t started = state.started_position;
+  const std::uint64_t position = append(record);
+  if (started != 0) starts_of_ends_[position] = started;
+  if (channel_) channel_->dismiss(run);
+  runs_.erase(run);
+}
+
+NNI_INLINE void KeeperCore::received(trial::ChannelMessage message) {
+  const auto found = runs_.find(message.run);
+  if (found == runs_.end()) return;
+  found->second.has_reported = true;
+  const std::uint64_t first = spool_.next_position();
+  const TimePoint now = wall_now();
+  for (Metric& metric : message.metrics) {
+    Record record(Record::Kind::metric, message.run, metric.at);
+    record.metric = metric.kind;
+    record.sequence = metric.sequence;
+    record.text = std::move(metric.value);
+    append(record);
+  }
+  for (std::string& text : message.garbage) {
+    Record record(Record::Kind::garbage, message.run, now);
+    record.text = std::move(text);
+    append(record);
+  }
+  if (!message.has_final()) {
+    after_write_.push_back(std::move(message));
+    return flush_soon();
+  }
+  // The trial may end once it knows that its result is safe, so it is told when the manager has it on its disk.
+  const auto final = std::make_shared<Final>();
+  final->open = static_cast<std::size_t>(spool_.next_position() - first);
+  final->message = std::move(message);
+  for (std::uint64_t position = first; position < spool_.next_position(); ++position) finals_[position] = final;
+}
+
+}  // namespace nni::keeper::detail
+
+#endif  // NNI_WITH_PROCESS

@@ -1,0 +1,173 @@
+#pragma once
+
+#include <nni/keeper/detail/keeper_core.hpp>
+
+#if NNI_WITH_PROCESS
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+
+#include <nni/core/error.hpp>
+#include <nni/process/group.hpp>
+
+namespace nni::keeper::detail {
+
+inline constexpr std::chrono::seconds write_retry{1};
+
+/// Room for this many bytes of records is kept between turns.
+inline constexpr std::size_t worth_freeing = 1024 * 1024;
+
+// ---- begin and end ----------------------------------------------------------------------------------------------
+
+NNI_INLINE void KeeperCore::recover() {
+  namespace fs = std::filesystem;
+  const fs::path own = keeper_directory(options_.directory);
+  std::error_code failure;
+  fs::create_directories(own, failure);
+  if (!failure) fs::permissions(own, fs::perms::owner_all, failure);
+  if (!failure) fs::create_directories(surroundings_.trials, failure);
+  if (failure)
+    throw Error(boost::system::error_code(failure.value(), boost::system::system_category()),
+                "the directories of the experiment cannot be made below " + options_.directory.string());
+  trials_ = ::open(surroundings_.trials.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (trials_ < 0)
+    throw Error(boost::system::error_code(errno, boost::system::system_category()), "the directory " + surroundings_.trials + " cannot be opened");
+
+  const Lock::Before before = lock_.acquire(own / "lock");
+  std::unordered_map<RunId, Record> open_runs;
+  spool_.open(own / "spool", [&](std::uint64_t position, std::string_view payload) {
+    const Result<Record> record = decode_record(payload, position);
+    if (!record) throw Error(Errc::store_corrupt, "the spool in " + own.string() + " holds a record that this version does not know");
+    if (record->kind == Record::Kind::started) open_runs[record->run] = *record;
+    if (record->kind == Record::Kind::ended) open_runs.erase(record->run);
+  });
+  frames_from_ = spool_.next_position();
+  if (before == Lock::Before::orderly && open_runs.empty()) return;
+
+  // Trials without their keeper: nobody would learn how they end, so they are ended here and run again.
+  restarted_ = true;
+  std::vector<process::Identity> left_over;
+  if (before != Lock::Before::rebooted) {
+    for (const auto& [run, record] : open_runs)
+      if (process::is_alive(record.process)) left_over.push_back(record.process);
+    // Also whoever left its group or lost its parent, and a trial that was started but not yet written down.
+    for (const auto& [process, directory] : process::processes_with_variable("NNI_OUTPUT_DIR", surroundings_.trials + "/")) {
+      left_over.push_back(process);
+      const auto run = parse_run_id(fs::path(directory).filename().string());
+      if (run && !open_runs.contains(*run)) open_runs[*run] = Record(Record::Kind::started, *run, TimePoint{});
+    }
+    process::kill_and_wait(left_over, std::chrono::seconds(5));
+  }
+  const char* const reason = before == Lock::Before::rebooted
+                                 ? "the machine was restarted while the trial ran"
+                                 : "the keeper of the trial was killed, and the trial was ended because its result could not be known any more";
+  for (const auto& [run, record] : open_runs) {
+    Record lost(Record::Kind::ended, run, wall_now());
+    lost.process = record.process;
+    lost.started = record.at;
+    lost.end = JobEnd(EndKind::lost, 0, reason);
+    append(lost);
+  }
+  if (const int error = spool_.flush())
+    throw Error(boost::system::error_code(error, boost::system::system_category()), "the spool in " + own.string() + " cannot be written");
+  frames_.clear();
+  frames_from_ = spool_.next_position();
+  log_.warning("keeper", "the keeper before this one ended unexpectedly: " + std::to_string(open_runs.size()) + " trials are lost, " +
+                             std::to_string(left_over.size()) + " processes were killed");
+}
+
+NNI_INLINE awaitable<void> KeeperCore::close() {
+  const std::shared_ptr<KeeperCore> keep = shared_from_this();
+  if (channel_) {
+    auto closing = channel_->close();
+    co_await std::move(closing);
+  }
+  stop();
+  if (const int error = spool_.sync())
+    log_.error("keeper", "the spool could not be put on the disk: " + std::string(std::strerror(error)));
+  spool_.clear_if_unneeded();
+  if (runs_.empty()) lock_.release();
+}
+
+// ---- records ----------------------------------------------------------------------------------------------------
+
+NNI_INLINE std::uint64_t KeeperCore::append(const Record& record, bool keep) {
+  const std::uint64_t position = spool_.next_position();
+  const std::size_t at = frames_.size();
+  append_frame(frames_, FrameType::record, position, [&record](Writer& out) { encode(out, record); });
+  spool_.append(std::string_view(frames_).substr(at + frame_header_size), keep);
+  flush_soon();
+  return position;
+}
+
+NNI_INLINE void KeeperCore::flush_soon() {
+  if (flush_posted_ || in_trouble_) return;
+  flush_posted_ = true;
+  boost::asio::post(executor_, [self = shared_from_this()] {
+    self->flush_posted_ = false;
+    self->flush();
+  });
+}
+
+NNI_INLINE void KeeperCore::flush() {
+  if (closed_) return;
+  if (const int error = spool_.flush()) {
+    // Nothing is told before it is written, so trials and manager wait with us.
+    if (!std::exchange(in_trouble_, true)) {
+      const std::string text = "the spool in " + keeper_directory(options_.directory).string() + " cannot be written (" + std::strerror(error) +
+                               "); trials wait until there is room";
+      log_.error("keeper", text);
+      if (trouble_listener_) trouble_listener_(text);
+    }
+    write_timer_.expires_after(write_retry);
+    write_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& failure) {
+      if (!failure) self->flush();
+    });
+    return;
+  }
+  if (std::exchange(in_trouble_, false)) {
+    log_.info("keeper", "the spool can be written again");
+    if (trouble_listener_) trouble_listener_({});
+  }
+  for (trial::ChannelMessage& message : std::exchange(after_write_, {})) message.acknowledge();
+  const std::uint64_t end = spool_.next_position();
+  if (listener_ && frames_from_ != end) listener_(frames_, frames_from_, end);
+  frames_from_ = end;
+  frames_.clear();
+  if (frames_.capacity() > worth_freeing) frames_.shrink_to_fit();
+  check_idle();
+}
+
+NNI_INLINE std::uint64_t KeeperCore::replay(std::uint64_t from, std::size_t max_bytes, std::string& out) {
+  return spool_.read(from, max_bytes, [&out](std::uint64_t position, std::string_view payload) {
+    append_frame(out, FrameType::record, position, [payload, &out](Writer&) { out.append(payload); });
+  });
+}
+
+NNI_INLINE Welcome KeeperCore::welcome() const {
+  Welcome result;
+  result.boot = process::boot_id();
+  result.pid = static_cast<std::uint64_t>(::getpid());
+  result.directory = surroundings_.trials;
+  result.next_position = spool_.next_position();
+  result.restarted = restarted_;
+  for (const auto& [run, state] : runs_) {
+    if (state.process.pid == 0) continue;
+    LiveRun live;
+    live.run = run;
+    live.process = state.process;
+    live.started = state.started;
+    result.live.push_back(live);
+  }
+  return result;
+}
+
+}  // namespace nni::keeper::detail
+
+#endif  // NNI_WITH_PROCESS
