@@ -57,6 +57,7 @@ struct Table {
 struct TableText {
   std::vector<std::string> header;
   std::vector<std::string> rows;
+  bool cut = false;  ///< cells or headers had to be shortened
 };
 
 /// Lays out a table: two blanks between columns, numbers to the right. Headers that are too wide are broken at `_` and

@@ -79,6 +79,8 @@ TEST_CASE("console text: a table that is still too wide shortens its widest cell
   const TableText text = render_table(table, 16);
 
   CHECK(text.rows == std::vector<std::string>{"1  a long exp..."});
+  CHECK(text.cut);
+  CHECK_FALSE(render_table(table, 80).cut);
 }
 
 TEST_CASE("console text: parameters become short cells, those of a nested choice with their path", "[console]") {

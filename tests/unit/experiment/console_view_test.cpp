@@ -190,11 +190,11 @@ TEST_CASE("console: the summary has counts, a table of the best, and what failed
       "  2 succeeded, 2 failed\n"
       "\n"
       "best trials (maximize)\n"
-      "  trial  id     value  took   lr\n"
-      "      3  " +
+      "  trial  value  took   lr\n"
+      "  " +
           to_string(nni::TrialId{3}) +
           "   0.98  2.1s  0.5\n"
-          "      1  " +
+          "  " +
           to_string(nni::TrialId{1}) +
           "   0.90  2.1s  0.5\n"
           "\n"
@@ -242,17 +242,29 @@ TEST_CASE("console: the values of the best trials stand below each other with wh
   CHECK(values({"12345678"}) == Texts{"  1.23457e+07"});
 }
 
-TEST_CASE("console: with many parameters the table has one column for all of them", "[console]") {
+TEST_CASE("console: where parameters do not fit as columns they stand below their trial", "[console]") {
   nni::Summary summary;
   std::string parameters = "{\"p0\":0";
   for (int k = 1; k < 12; ++k) parameters += ",\"p" + std::to_string(k) + "\":" + std::to_string(k);
-  summary.top = {succeeded(1, "1")};
+  summary.top = {succeeded(1, "1"), succeeded(2, "0.5")};
   summary.top[0].parameters = nni::Parameters(parameters + "}");
 
-  const std::string text = render_summary(summary, {}, eighty);
-
-  CHECK_THAT(text, Catch::Matchers::Contains("took  parameters\n"));
-  CHECK_THAT(text, Catch::Matchers::Contains("p0=0 p1=1 p2=2"));
+  const auto best = [&](std::size_t columns) {
+    const std::string text = render_summary(summary, {}, Style{columns, 24, false, false});
+    return text.substr(text.find("  trial "));
+  };
+  CHECK(best(80) ==
+        "  trial  value  took  p0  p1  p2  p3  p4  p5  p6  p7  p8  p9  p10  p11   lr\n"
+        "  a78wj    1.0  2.1s   0   1   2   3   4   5   6   7   8   9   10   11\n"
+        "  li498    0.5  2.1s                                                    0.5\n");
+  CHECK(best(40) ==
+        "  trial  value  took\n"
+        "  a78wj    1.0  2.1s\n"
+        "    p0=0 p1=1 p2=2 p3=3 p4=4 p5=5 p6=6\n"
+        "    p7=7 p8=8 p9=9 p10=10 p11=11\n"
+        "  li498    0.5  2.1s\n"
+        "    lr=0.5\n");
+  CHECK(best(0) == best(80));
 }
 
 TEST_CASE("console: a limiter allows a burst, then its rate", "[console]") {

@@ -168,6 +168,9 @@ NNI_INLINE void ConsoleObserver::on_start(const ExperimentStart& start) {
 }
 
 NNI_INLINE void ConsoleObserver::on_trial_ended(const TrialJobDetail& trial) {
+  // What failed is written above the block, which then has to be erased at today's width.
+  if (state_->style.live && trial.status == TrialJobStatus::failed)
+    state_->style = console::detail::style_of(state_->options);
   state_->output.write(state_->view.trial_ended(trial, std::chrono::steady_clock::now(), state_->style));
 }
 

@@ -214,9 +214,11 @@ NNI_INLINE TableText render_table(const Table& table, std::size_t columns) {
     for (std::size_t k = 0; k < count; ++k) widths[k] = std::max(cells[k], detail::widest(headers[k]));
     return std::accumulate(widths.begin(), widths.end(), count == 0 ? 0 : 2 * (count - 1));
   };
+  bool cut = false;
   if (measure() > columns && columns != 0) {
     for (std::size_t k = 0; k < count; ++k) headers[k] = detail::split_header(table.headers[k]);
     std::size_t total = measure();
+    cut = total > columns;
     while (total > columns) {
       const auto most = std::max_element(widths.begin(), widths.end());
       if (*most <= 4) break;
@@ -235,6 +237,7 @@ NNI_INLINE TableText render_table(const Table& table, std::size_t columns) {
     return line;
   };
   TableText text;
+  text.cut = cut;
   // Broken headers stand on their last line, so that one-line headers are next to the cells.
   for (std::size_t at = 0; at < height; ++at)
     text.header.push_back(lay_out([&](std::size_t k) {

@@ -161,36 +161,53 @@ NNI_INLINE std::vector<std::string> aligned_numbers(const std::vector<TrialJobDe
   return texts;
 }
 
-NNI_INLINE Table best_table(const Summary& summary) {
-  Table table{{"trial", "id", "value", "took"}, {}};
+/// Columns that lines may fill.
+NNI_INLINE std::size_t usable(const Style& style) {
+  if (style.columns == 0) return 100'000;
+  return std::max<std::size_t>(style.columns, 21) - 1;  // the last column makes some terminals break the line
+}
+
+/// The best trials, with or without a column for each parameter.
+NNI_INLINE Table best_table(const Summary& summary, bool with_parameters) {
+  Table table{{"trial", "value", "took"}, {}};
   std::vector<std::string> names;
   std::vector<std::vector<std::pair<std::string, std::string>>> values;
   for (const TrialJobDetail& trial : summary.top) {
-    values.push_back(parameter_cells(trial.parameters));
+    values.push_back(with_parameters ? parameter_cells(trial.parameters) : decltype(parameter_cells({})){});
     for (const auto& [name, value] : values.back())
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
-  // More columns than this are not readable as columns; they become one text.
-  const bool in_columns = names.size() <= 10;
-  if (in_columns)
-    table.headers.insert(table.headers.end(), names.begin(), names.end());
-  else
-    table.headers.emplace_back("parameters");
+  table.headers.insert(table.headers.end(), names.begin(), names.end());
   const std::vector<std::string> numbers = aligned_numbers(summary.top);
   for (std::size_t row = 0; row < summary.top.size(); ++row) {
     const TrialJobDetail& trial = summary.top[row];
     const auto time = took(trial);
-    std::vector<std::string> cells{
-        std::to_string(trial.trial.number), to_string(trial.trial), numbers[row], time ? to_string(*time) : ""};
-    if (!in_columns) cells.push_back(joined(parameter_words(trial.parameters)));
-    for (std::size_t k = 0; in_columns && k < names.size(); ++k) {
+    std::vector<std::string> cells{to_string(trial.trial), numbers[row], time ? to_string(*time) : ""};
+    for (const std::string& wanted : names) {
       const auto at = std::find_if(
-          values[row].begin(), values[row].end(), [&](const auto& cell) { return cell.first == names[k]; });
+          values[row].begin(), values[row].end(), [&wanted](const auto& cell) { return cell.first == wanted; });
       cells.push_back(at == values[row].end() ? "" : at->second);
     }
     table.rows.push_back(std::move(cells));
   }
   return table;
+}
+
+/// A table of the best trials, with parameters as columns where they fit and as text below each trial where not.
+NNI_INLINE std::vector<Line> best_lines(const Summary& summary, const Style& style) {
+  const std::size_t width = usable(style) - 2;
+  TableText table = render_table(best_table(summary, true), style.columns == 0 ? 0 : width);
+  const bool in_columns = !table.cut && (style.columns != 0 || display_width(table.header.front()) <= 200);
+  if (!in_columns) table = render_table(best_table(summary, false), 0);
+  std::vector<Line> lines;
+  for (const std::string& text : table.header) lines.push_back({{"  " + text, Look::faint}});
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
+    lines.push_back({{"  " + table.rows[row]}});
+    if (in_columns) continue;
+    for (std::string& text : wrap_words(parameter_words(summary.top[row].parameters), width - 2, 5))
+      lines.push_back({{"    " + std::move(text), Look::faint}});
+  }
+  return lines;
 }
 
 /// Lines that a terminal of this width has used for lines that were drawn when it was wider.
@@ -199,11 +216,6 @@ NNI_INLINE std::size_t rows_used(const std::vector<std::size_t>& widths, std::si
   return std::accumulate(widths.begin(), widths.end(), std::size_t{0}, [columns](std::size_t sum, std::size_t width) {
     return sum + std::max<std::size_t>(1, (width + columns - 1) / columns);
   });
-}
-
-NNI_INLINE std::size_t usable(const Style& style) {
-  if (style.columns == 0) return 100'000;
-  return std::max<std::size_t>(style.columns, 21) - 1;  // the last column makes some terminals break the line
 }
 
 NNI_INLINE std::vector<Line> progress_lines(const Progress& progress, std::string_view name, const Style& style) {
@@ -303,9 +315,7 @@ NNI_INLINE std::string render_summary(
   if (!summary.top.empty()) {
     add({});
     add({{"best trials (" + std::string(to_string(summary.direction)) + ")", Look::strong}});
-    const TableText table = render_table(detail::best_table(summary), style.columns == 0 ? 0 : columns - 2);
-    for (const std::string& line : table.header) add({{"  " + line, Look::faint}});
-    for (const std::string& line : table.rows) add({{"  " + line}});
+    for (const Line& line : detail::best_lines(summary, style)) add(line);
   }
 
   if (!summary.failures.empty()) {
