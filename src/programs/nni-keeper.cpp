@@ -12,7 +12,8 @@
 int main(int argc, char** argv) {
   if (const auto code = nni::keeper::run_if_asked(argc, argv)) return *code;
 
-  CLI::App program{"Runs the trials of an experiment, so that they outlive the program that tunes. It is started by that program."};
+  CLI::App program{
+      "Runs the trials of an experiment, so that they outlive the program that tunes. It is started by that program."};
   program.require_subcommand(1);
   std::string directory;
   const auto add = [&](const char* name, const char* text) {
@@ -21,7 +22,8 @@ int main(int argc, char** argv) {
     return command;
   };
   const CLI::App* const status = add("status", "print what the keeper of an experiment does, as JSON");
-  const CLI::App* const stop = add("stop", "stop the trials of an experiment whose program is gone, and end its keeper");
+  const CLI::App* const stop =
+      add("stop", "stop the trials of an experiment whose program is gone, and end its keeper");
   CLI11_PARSE(program, argc, argv);
 
   try {

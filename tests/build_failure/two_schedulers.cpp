@@ -4,6 +4,7 @@
 #include <nni/nni.hpp>
 
 int main() {
-  nni::Experiment experiment{nni::ExperimentOptions{}, nni::platforms::InProcess{[](nni::TrialHandle&) {}},
-                             nni::scheduling::Unlimited{}, nni::scheduling::Unlimited{}};
+  nni::Experiment experiment{
+      nni::ExperimentOptions{}, nni::platforms::InProcess{[](nni::TrialHandle&) {}}, nni::scheduling::Unlimited{},
+      nni::scheduling::Unlimited{}};
 }

@@ -34,7 +34,8 @@ nni::awaitable<void> hear_events(nni::platforms::Local& local, bool take) {
     auto next = local.next_event();
     const nni::JobEvent event = co_await std::move(next);
     if (const auto* end = std::get_if<nni::JobEnded>(&event)) {
-      say("ended " + nni::to_string(end->run) + " " + std::string(nni::to_string(end->end.kind)) + " " + std::to_string(end->end.code));
+      say("ended " + nni::to_string(end->run) + " " + std::string(nni::to_string(end->end.kind)) + " " +
+          std::to_string(end->end.code));
       if (take) local.recorded(end->run);
     }
   }
@@ -44,14 +45,16 @@ nni::awaitable<void> hear_messages(nni::platforms::Local& local, bool take) {
   for (;;) {
     auto next = local.next_message();
     const nni::TrialMessage message = co_await std::move(next);
-    say("metric " + nni::to_string(message.metric.run) + " " + std::string(nni::to_string(message.metric.kind)) + " " + message.metric.value);
+    say("metric " + nni::to_string(message.metric.run) + " " + std::string(nni::to_string(message.metric.kind)) + " " +
+        message.metric.value);
     if (!take) continue;
     auto done = local.acknowledge(message.receipt);
     co_await std::move(done);
   }
 }
 
-nni::awaitable<void> manage(nni::Context& context, nni::platforms::Local& local, std::size_t count, bool take, std::vector<std::string> command) {
+nni::awaitable<void> manage(nni::Context& context, nni::platforms::Local& local, std::size_t count, bool take,
+                            std::vector<std::string> command) {
   auto starting = local.start(context);
   co_await std::move(starting);
   nni::async::task_group group(context);

@@ -64,8 +64,10 @@ std::string request(const std::string& method, const std::string& body) {
   }
   ::freeaddrinfo(found);
   if (peer < 0) std::exit(92);
-  const std::string head = method + " " + address.path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n" +
-                           "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  const std::string head =
+      method + " " + address.path +
+      " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n" +
+      "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
   if (::send(peer, head.data(), head.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(head.size())) std::exit(93);
   std::string answer;
   char buffer[4096];
@@ -80,8 +82,11 @@ std::string request(const std::string& method, const std::string& body) {
 }
 
 void report(const char* kind, int sequence, const char* value) {
-  request("PUT", "{\"type\": \"metric\", \"metric\": \"{\\\"parameter_id\\\": 0, \\\"trial_job_id\\\": \\\"x\\\", \\\"type\\\": \\\"" + std::string(kind) +
-                     "\\\", \\\"sequence\\\": " + std::to_string(sequence) + ", \\\"value\\\": \\\"" + value + "\\\"}\"}");
+  request("PUT",
+          "{\"type\": \"metric\", \"metric\": \"{\\\"parameter_id\\\": 0, \\\"trial_job_id\\\": \\\"x\\\", "
+          "\\\"type\\\": \\\"" +
+              std::string(kind) + "\\\", \\\"sequence\\\": " + std::to_string(sequence) + ", \\\"value\\\": \\\"" +
+              value + "\\\"}\"}");
 }
 
 void meet(const char* path, int flags) {
@@ -130,16 +135,26 @@ int main(int argc, char** argv) {
       std::signal(SIGINT, SIG_IGN);
     } else {
       ++at;
-      if (what == "metric") report("PERIODICAL", sequence++, next);
-      else if (what == "final") report("FINAL", 0, next);
-      else if (what == "tell") meet(next, O_WRONLY);
-      else if (what == "wait") meet(next, O_RDONLY);
-      else if (what == "print") std::puts(next);
-      else if (what == "variable") std::getenv(next) ? std::printf("%s=%s\n", next, std::getenv(next)) : std::puts(next);
-      else if (what == "child") leave_child(next);
-      else if (what == "exit") std::exit(std::atoi(next));
-      else if (what == "signal") ::kill(::getpid(), std::atoi(next));
-      else return 97;
+      if (what == "metric")
+        report("PERIODICAL", sequence++, next);
+      else if (what == "final")
+        report("FINAL", 0, next);
+      else if (what == "tell")
+        meet(next, O_WRONLY);
+      else if (what == "wait")
+        meet(next, O_RDONLY);
+      else if (what == "print")
+        std::puts(next);
+      else if (what == "variable")
+        std::getenv(next) ? std::printf("%s=%s\n", next, std::getenv(next)) : std::puts(next);
+      else if (what == "child")
+        leave_child(next);
+      else if (what == "exit")
+        std::exit(std::atoi(next));
+      else if (what == "signal")
+        ::kill(::getpid(), std::atoi(next));
+      else
+        return 97;
     }
     std::fflush(stdout);
   }

@@ -23,7 +23,7 @@ int report_from_a_fork() {
     try {
       nni::trial::report_intermediate_result(1);
     } catch (const nni::Error& error) {
-      std::exit(error.code() == nni::Errc::unsupported ? 0 : 4);   // exit, so that destructors run
+      std::exit(error.code() == nni::Errc::unsupported ? 0 : 4);  // exit, so that destructors run
     }
     std::exit(3);
   }

@@ -78,7 +78,7 @@ struct NeedsHostPath {
 struct RemoteStorage : Smallest {
   using mount_type = RemotePath;
 };
-static_assert(MountsFrom<platforms::InProcess, Smallest>);        // needs none
+static_assert(MountsFrom<platforms::InProcess, Smallest>);  // needs none
 static_assert(MountsFrom<NeedsHostPath, storage::LocalDirectory>);
 static_assert(!MountsFrom<NeedsHostPath, RemoteStorage>);
 

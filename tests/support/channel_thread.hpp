@@ -34,7 +34,8 @@ class ChannelThread {
  public:
   explicit ChannelThread(nni::trial::ChannelServerOptions options = {})
       : guard_(boost::asio::make_work_guard(io_)),
-        server_(io_.get_executor(), std::move(options), [this](nni::trial::ChannelMessage message) { take(std::move(message)); }),
+        server_(io_.get_executor(), std::move(options),
+                [this](nni::trial::ChannelMessage message) { take(std::move(message)); }),
         thread_([this] { io_.run(); }) {
     boost::asio::co_spawn(io_, server_.open(), boost::asio::use_future).get();
   }
@@ -59,7 +60,9 @@ class ChannelThread {
   nni::trial::ChannelServer& server() { return server_; }
 
   std::string admit(nni::RunId run, const nni::Parameters& parameters) {
-    return call([&] { return server_.admit(run, nni::trial::parameter_record(nni::ParameterId{run.trial.sequence()}, parameters)); });
+    return call([&] {
+      return server_.admit(run, nni::trial::parameter_record(nni::ParameterId{run.trial.sequence()}, parameters));
+    });
   }
 
   /// From now on nothing is acknowledged until `release`.
@@ -108,14 +111,16 @@ class ChannelThread {
       sizes_.push_back(message.metrics.size());
     }
     arrived_.notify_all();
-    if (hold_) held_.push_back(std::move(message));
-    else message.acknowledge();
+    if (hold_)
+      held_.push_back(std::move(message));
+    else
+      message.acknowledge();
   }
 
   boost::asio::io_context io_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
   nni::trial::ChannelServer server_;
-  std::vector<nni::trial::ChannelMessage> held_;   // of the server's thread, like `hold_`
+  std::vector<nni::trial::ChannelMessage> held_;  // of the server's thread, like `hold_`
   bool hold_ = false;
   std::mutex mutex_;
   std::condition_variable arrived_;

@@ -36,8 +36,10 @@ class Child {
       all[text.substr(0, text.find('='))] = text.substr(text.find('=') + 1);
     }
     for (const auto& [name, value] : environment) {
-      if (value.empty()) all.erase(name);
-      else all[name] = value;
+      if (value.empty())
+        all.erase(name);
+      else
+        all[name] = value;
     }
     std::vector<std::string> variables;
     for (const auto& [name, value] : all) variables.push_back(name + "=" + value);
@@ -56,7 +58,8 @@ class Child {
     ::posix_spawn_file_actions_adddup2(&actions, output_, 1);
     ::posix_spawn_file_actions_adddup2(&actions, output_, 2);
     ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    const int failure = ::posix_spawn(&pid_, arguments.at(0).c_str(), &actions, nullptr, pointers(arguments).data(), pointers(variables).data());
+    const int failure = ::posix_spawn(
+        &pid_, arguments.at(0).c_str(), &actions, nullptr, pointers(arguments).data(), pointers(variables).data());
     ::posix_spawn_file_actions_destroy(&actions);
     if (failure != 0) {
       ::close(output_);
@@ -80,7 +83,8 @@ class Child {
     end.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
     char bytes[4096];
     ::lseek(output_, 0, SEEK_SET);
-    for (ssize_t size = 0; (size = ::read(output_, bytes, sizeof bytes)) > 0;) end.output.append(bytes, static_cast<std::size_t>(size));
+    for (ssize_t size = 0; (size = ::read(output_, bytes, sizeof bytes)) > 0;)
+      end.output.append(bytes, static_cast<std::size_t>(size));
     return end;
   }
 

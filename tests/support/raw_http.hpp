@@ -27,7 +27,7 @@ class RawAnswer {
   RawAnswer() = default;
   nni::net::ResponseHead head;
   std::string body;
-  unsigned status = 0;   ///< 0: the connection ended without an answer
+  unsigned status = 0;  ///< 0: the connection ended without an answer
 };
 
 /// One connection to a server on this machine.
@@ -48,7 +48,8 @@ class RawHttp {
   }
 
   /// Sends a request with a body.
-  nni::awaitable<void> request(std::string method, std::string target, std::string body = {}, std::string headers = {}) {
+  nni::awaitable<void> request(std::string method, std::string target, std::string body = {},
+                               std::string headers = {}) {
     std::string text = method + " " + target + " HTTP/1.1\r\nHost: test\r\n" + headers;
     if (!body.empty()) text += "Content-Length: " + std::to_string(body.size()) + "\r\n";
     auto work = send(text + "\r\n" + body);
@@ -74,7 +75,8 @@ class RawHttp {
   }
 
   /// A request and its answer.
-  nni::awaitable<RawAnswer> exchange(std::string method, std::string target, std::string body = {}, std::string headers = {}) {
+  nni::awaitable<RawAnswer> exchange(std::string method, std::string target, std::string body = {},
+                                     std::string headers = {}) {
     auto sent = request(std::move(method), std::move(target), std::move(body), std::move(headers));
     co_await std::move(sent);
     auto received = receive();
@@ -98,7 +100,8 @@ class RawHttp {
   nni::awaitable<bool> read_some() {
     char bytes[16 * 1024];
     boost::system::error_code failure;
-    auto work = socket_.async_read_some(boost::asio::buffer(bytes), boost::asio::redirect_error(boost::asio::use_awaitable, failure));
+    auto work = socket_.async_read_some(
+        boost::asio::buffer(bytes), boost::asio::redirect_error(boost::asio::use_awaitable, failure));
     const std::size_t size = co_await std::move(work);
     input_.append(bytes, size);
     co_return !failure;

@@ -13,7 +13,7 @@ namespace nni::assessing {
 
 /// Settings of `MedianStop`.
 struct MedianStopOptions {
-  int start_step = 0;   ///< a trial with fewer intermediate results than this goes on in any case, at least 0
+  int start_step = 0;  ///< a trial with fewer intermediate results than this goes on in any case, at least 0
 };
 
 /// Stops a trial whose best intermediate result is worse than the median of what others had at the same step.
@@ -56,7 +56,7 @@ class MedianStop {
 
   /// What is known of a run that has not ended.
   struct Progress {
-    std::vector<double> means;   ///< of the losses up to each step
+    std::vector<double> means;  ///< of the losses up to each step
     double sum = 0.0;
     double best = 0.0;
   };
@@ -66,7 +66,7 @@ class MedianStop {
   MedianStopOptions options_;
   Objectives goals_;
   std::unordered_map<RunId, Progress> running_;
-  std::vector<Median> steps_;   ///< of the successful runs with at least so many steps, from one
+  std::vector<Median> steps_;  ///< of the successful runs with at least so many steps, from one
 };
 
 static_assert(Assessor<MedianStop>);

@@ -27,15 +27,16 @@ namespace nni {
 ///
 /// @tparam A  policy type; declares `using role = nni::role::advisor;`
 template <class A>
-concept Advisor = PlaysRole<A, role::advisor> && std::movable<A> &&
-                  requires(A& a, Context& ctx, const SearchSpace& space, const Objectives& goals, std::size_t count,
-                           const Metric& metric, const TrialOutcome& outcome) {
-                    { a.start(ctx, space, goals) } -> AwaitableOf<void>;
-                    { a.request(count) } -> AwaitableOf<void>;
-                    { a.report(metric) } -> AwaitableOf<void>;
-                    { a.trial_ended(outcome) } -> AwaitableOf<void>;
-                    { a.next_order() } -> AwaitableOf<Order>;
-                    { a.stop() } -> AwaitableOf<void>;
-                  };
+concept Advisor =
+    PlaysRole<A, role::advisor> && std::movable<A> &&
+    requires(A& a, Context& ctx, const SearchSpace& space, const Objectives& goals, std::size_t count,
+             const Metric& metric, const TrialOutcome& outcome) {
+      { a.start(ctx, space, goals) } -> AwaitableOf<void>;
+      { a.request(count) } -> AwaitableOf<void>;
+      { a.report(metric) } -> AwaitableOf<void>;
+      { a.trial_ended(outcome) } -> AwaitableOf<void>;
+      { a.next_order() } -> AwaitableOf<Order>;
+      { a.stop() } -> AwaitableOf<void>;
+    };
 
 }  // namespace nni

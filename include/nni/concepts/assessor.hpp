@@ -24,11 +24,12 @@ namespace nni {
 /// @tparam A  policy type; declares `using role = nni::role::assessor;`
 /// @see nni::assessing::MedianStop, docs/how-to/assessor.md
 template <class A>
-concept Assessor = PlaysRole<A, role::assessor> && std::movable<A> &&
-                   requires(A& a, const Objectives& goals, const RunId& run, std::span<const double> history, bool succeeded) {
-                     { a.start(goals) } -> std::same_as<void>;
-                     { a.assess(run, history) } -> std::same_as<Verdict>;
-                     { a.trial_ended(run, succeeded) } -> std::same_as<void>;
-                   };
+concept Assessor =
+    PlaysRole<A, role::assessor> && std::movable<A> &&
+    requires(A& a, const Objectives& goals, const RunId& run, std::span<const double> history, bool succeeded) {
+      { a.start(goals) } -> std::same_as<void>;
+      { a.assess(run, history) } -> std::same_as<Verdict>;
+      { a.trial_ended(run, succeeded) } -> std::same_as<void>;
+    };
 
 }  // namespace nni

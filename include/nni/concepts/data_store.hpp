@@ -32,17 +32,18 @@ namespace nni {
 /// @tparam D  policy type; declares `using role = nni::role::data_store;`
 /// @see nni::datastore::Memory, nni::datastore::Sqlite
 template <class D>
-concept DataStore = PlaysRole<D, role::data_store> && std::movable<D> &&
-                    requires(D& d, Context& ctx, ExperimentId id, std::span<const StoreEvent> events, StorePosition at,
-                             TrialId trial, TrialQuery query) {
-                      { d.open(ctx, id) } -> AwaitableOf<ExperimentSnapshot>;
-                      { d.append(events) } -> std::same_as<StorePosition>;
-                      { d.written(at) } -> AwaitableOf<void>;
-                      { d.synced(at) } -> AwaitableOf<void>;
-                      { d.load(trial) } -> AwaitableOf<std::optional<TrialJobDetail>>;
-                      { d.page(query) } -> AwaitableOf<TrialPage>;
-                      { d.metrics(trial) } -> AwaitableOf<std::vector<Metric>>;
-                      { d.close() } -> AwaitableOf<void>;
-                    };
+concept DataStore =
+    PlaysRole<D, role::data_store> && std::movable<D> &&
+    requires(D& d, Context& ctx, ExperimentId id, std::span<const StoreEvent> events, StorePosition at, TrialId trial,
+             TrialQuery query) {
+      { d.open(ctx, id) } -> AwaitableOf<ExperimentSnapshot>;
+      { d.append(events) } -> std::same_as<StorePosition>;
+      { d.written(at) } -> AwaitableOf<void>;
+      { d.synced(at) } -> AwaitableOf<void>;
+      { d.load(trial) } -> AwaitableOf<std::optional<TrialJobDetail>>;
+      { d.page(query) } -> AwaitableOf<TrialPage>;
+      { d.metrics(trial) } -> AwaitableOf<std::vector<Metric>>;
+      { d.close() } -> AwaitableOf<void>;
+    };
 
 }  // namespace nni

@@ -22,11 +22,12 @@ namespace nni {
 /// @tparam S  policy type; declares `using role = nni::role::scheduler;`
 /// @see nni::scheduling::Unlimited, docs/how-to/scheduler.md
 template <class S>
-concept Scheduler = PlaysRole<S, role::scheduler> && std::movable<S> &&
-                    requires(S& s, const ResourceRequest& want, const ResourceSnapshot& now, const Placement& held) {
-                      { s.place(want, now) } -> std::same_as<PlacementResult>;
-                      { s.hold(held) } -> std::same_as<void>;
-                      { s.release(held) } noexcept -> std::same_as<void>;
-                    };
+concept Scheduler =
+    PlaysRole<S, role::scheduler> && std::movable<S> &&
+    requires(S& s, const ResourceRequest& want, const ResourceSnapshot& now, const Placement& held) {
+      { s.place(want, now) } -> std::same_as<PlacementResult>;
+      { s.hold(held) } -> std::same_as<void>;
+      { s.release(held) } noexcept -> std::same_as<void>;
+    };
 
 }  // namespace nni

@@ -21,9 +21,9 @@ class FileInfo {
  public:
   FileInfo() = default;
 
-  std::string name;         ///< without its directory
+  std::string name;  ///< without its directory
   bool directory = false;
-  std::uint64_t size = 0;   ///< bytes; 0 for a directory
+  std::uint64_t size = 0;  ///< bytes; 0 for a directory
   TimePoint modified{};
 };
 
@@ -40,19 +40,20 @@ class FileInfo {
 /// @tparam S  policy type; declares `using role = nni::role::storage;` and `mount_type`
 /// @see nni::storage::LocalDirectory, docs/how-to/storage.md
 template <class S>
-concept Storage = PlaysRole<S, role::storage> && std::movable<S> &&
-                  requires(S& s, Context& ctx, TrialId trial, std::filesystem::path local, RemotePath remote,
-                           std::uint64_t offset, std::size_t length) {
-                    typename S::mount_type;
-                    { s.open(ctx) } -> AwaitableOf<void>;
-                    { s.upload(local, remote) } -> AwaitableOf<void>;
-                    { s.download(remote, local) } -> AwaitableOf<void>;
-                    { s.read(remote, offset, length) } -> AwaitableOf<std::string>;
-                    { s.list(remote) } -> AwaitableOf<std::vector<FileInfo>>;
-                    { s.remove(remote) } -> AwaitableOf<void>;
-                    { s.mount(trial) } -> std::same_as<typename S::mount_type>;
-                    { s.close() } -> AwaitableOf<void>;
-                  };
+concept Storage =
+    PlaysRole<S, role::storage> && std::movable<S> &&
+    requires(S& s, Context& ctx, TrialId trial, std::filesystem::path local, RemotePath remote, std::uint64_t offset,
+             std::size_t length) {
+      typename S::mount_type;
+      { s.open(ctx) } -> AwaitableOf<void>;
+      { s.upload(local, remote) } -> AwaitableOf<void>;
+      { s.download(remote, local) } -> AwaitableOf<void>;
+      { s.read(remote, offset, length) } -> AwaitableOf<std::string>;
+      { s.list(remote) } -> AwaitableOf<std::vector<FileInfo>>;
+      { s.remove(remote) } -> AwaitableOf<void>;
+      { s.mount(trial) } -> std::same_as<typename S::mount_type>;
+      { s.close() } -> AwaitableOf<void>;
+    };
 
 /// A storage that can tell when a file has grown; readers of others look from time to time.
 template <class S>

@@ -102,7 +102,8 @@ concept PolledService =
 
 /// The storage hands out what the service can mount.
 template <class Service, class Store>
-concept MountsFrom = std::same_as<typename Service::mount_type, NoMount> ||
-                     std::convertible_to<typename Store::mount_type, typename Service::mount_type>;
+concept MountsFrom =
+    std::same_as<typename Service::mount_type, NoMount> ||
+    std::convertible_to<typename Store::mount_type, typename Service::mount_type>;
 
 }  // namespace nni

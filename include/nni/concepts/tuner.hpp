@@ -30,12 +30,13 @@ namespace nni {
 /// @tparam T  policy type; declares `using role = nni::role::tuner;`
 /// @see nni::tuning::Random, nni::tuning::Tpe, docs/how-to/tuner.md
 template <class T>
-concept Tuner = PlaysRole<T, role::tuner> && std::movable<T> &&
-                requires(T& t, const SearchSpace& space, const Objectives& goals, ParameterId id, const TrialOutcome& outcome) {
-                  { t.start(space, goals) } -> std::same_as<void>;
-                  { t.update_search_space(space) } -> std::same_as<void>;
-                  { t.generate(id) } -> std::same_as<std::optional<Parameters>>;
-                  { t.observe(outcome) } -> std::same_as<void>;
-                };
+concept Tuner =
+    PlaysRole<T, role::tuner> && std::movable<T> &&
+    requires(T& t, const SearchSpace& space, const Objectives& goals, ParameterId id, const TrialOutcome& outcome) {
+      { t.start(space, goals) } -> std::same_as<void>;
+      { t.update_search_space(space) } -> std::same_as<void>;
+      { t.generate(id) } -> std::same_as<std::optional<Parameters>>;
+      { t.observe(outcome) } -> std::same_as<void>;
+    };
 
 }  // namespace nni

@@ -30,8 +30,8 @@ class JobStarted {
   RunId run;
   JobId job;
   TimePoint at{};
-  std::string url;                 ///< where a person can look at it
-  std::string working_directory;   ///< where its output files are
+  std::string url;                ///< where a person can look at it
+  std::string working_directory;  ///< where its output files are
 };
 
 /// A run has ended. Exactly one per submitted run.
@@ -93,8 +93,8 @@ struct Receipt {
 class TrialMessage {
  public:
   enum class Kind : std::uint8_t {
-    metric,   ///< `metric` holds it
-    garbage   ///< could not be understood; `text` says what arrived, shortened
+    metric,  ///< `metric` holds it
+    garbage  ///< could not be understood; `text` says what arrived, shortened
   };
 
   TrialMessage() = default;
@@ -111,7 +111,7 @@ class TrialMessage {
   }
 
   Kind kind = Kind::metric;
-  Metric metric;      ///< `metric.run` is set for every kind
+  Metric metric;  ///< `metric.run` is set for every kind
   std::string text;
   Receipt receipt;
 };

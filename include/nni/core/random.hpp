@@ -28,8 +28,8 @@ struct Seed {
 ///
 /// @param counter  four words; neighbouring counters give independent results
 /// @param key      two words
-[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
-                                                                std::array<std::uint32_t, 2> key) noexcept {
+[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32(
+    std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) noexcept {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t even = std::uint64_t{0xD2511F53} * counter[0];
     const std::uint64_t odd = std::uint64_t{0xCD9E8D57} * counter[2];

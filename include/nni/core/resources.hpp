@@ -19,10 +19,10 @@ struct ResourceRequest {
 
 /// One accelerator of a machine as a snapshot saw it.
 struct GpuDevice {
-  int index = 0;                       ///< as CUDA_VISIBLE_DEVICES counts
-  std::uint64_t memory_bytes = 0;      ///< total
+  int index = 0;                   ///< as CUDA_VISIBLE_DEVICES counts
+  std::uint64_t memory_bytes = 0;  ///< total
   std::uint64_t free_memory_bytes = 0;
-  bool active = false;                 ///< used by a process that is not ours
+  bool active = false;  ///< used by a process that is not ours
 };
 
 /// One machine that can run trials.
@@ -49,8 +49,8 @@ class Placement {
   Placement() = default;
   explicit Placement(std::string machine) : node(std::move(machine)) {}
 
-  std::string node;                        ///< empty where the platform chooses
-  std::optional<std::vector<int>> gpus;    ///< absent: inherit; empty: none
+  std::string node;                      ///< empty where the platform chooses
+  std::optional<std::vector<int>> gpus;  ///< absent: inherit; empty: none
 };
 
 /// Not now; `reason` says why, with numbers, for people.

@@ -50,10 +50,11 @@ class ChoiceOption {
     }
   }
   template <std::floating_point F>
-  ChoiceOption(F value) : text_(to_json_text(static_cast<double>(value))), number_(static_cast<double>(value)) {}  // NOLINT
-  ChoiceOption(std::string_view value) { append_json_string(text_, value); }              // NOLINT
-  ChoiceOption(const char* value) : ChoiceOption(std::string_view(value)) {}              // NOLINT
-  ChoiceOption(const std::string& value) : ChoiceOption(std::string_view(value)) {}       // NOLINT
+  ChoiceOption(F value)
+      : text_(to_json_text(static_cast<double>(value))), number_(static_cast<double>(value)) {}  // NOLINT
+  ChoiceOption(std::string_view value) { append_json_string(text_, value); }                     // NOLINT
+  ChoiceOption(const char* value) : ChoiceOption(std::string_view(value)) {}                     // NOLINT
+  ChoiceOption(const std::string& value) : ChoiceOption(std::string_view(value)) {}              // NOLINT
 
   /// A branch, see `nni::branch`.
   ChoiceOption(std::string name, std::vector<Dimension> dimensions)

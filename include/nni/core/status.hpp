@@ -23,8 +23,8 @@ enum class TrialJobStatus : std::uint8_t {
 
 /// NNI's name in REST replies and stores, for instance `EARLY_STOPPED`.
 [[nodiscard]] constexpr std::string_view to_string(TrialJobStatus status) noexcept {
-  constexpr std::string_view names[] = {"UNKNOWN", "WAITING",       "RUNNING",      "SUCCEEDED",
-                                        "FAILED",  "USER_CANCELED", "SYS_CANCELED", "EARLY_STOPPED"};
+  constexpr std::string_view names[] = {
+      "UNKNOWN", "WAITING", "RUNNING", "SUCCEEDED", "FAILED", "USER_CANCELED", "SYS_CANCELED", "EARLY_STOPPED"};
   return names[static_cast<std::size_t>(status)];
 }
 
@@ -50,8 +50,9 @@ enum class ExperimentStatus : std::uint8_t {
 
 /// NNI's name, for instance `TUNER_NO_MORE_TRIAL`.
 [[nodiscard]] constexpr std::string_view to_string(ExperimentStatus status) noexcept {
-  constexpr std::string_view names[] = {"INITIALIZED", "RUNNING",  "NO_MORE_TRIAL", "TUNER_NO_MORE_TRIAL", "DONE",
-                                        "ERROR",       "STOPPING", "STOPPED",       "VIEWED"};
+  constexpr std::string_view names[] = {
+      "INITIALIZED", "RUNNING", "NO_MORE_TRIAL", "TUNER_NO_MORE_TRIAL", "DONE", "ERROR",
+      "STOPPING",    "STOPPED", "VIEWED"};
   return names[static_cast<std::size_t>(status)];
 }
 

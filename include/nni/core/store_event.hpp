@@ -26,14 +26,14 @@ class ProfileChanged {
 
   ExperimentId id;
   std::string name;
-  std::string params;                       ///< JSON text: options and search space as NNI's clients read them
+  std::string params;  ///< JSON text: options and search space as NNI's clients read them
   std::uint64_t seed = 0;
   ExperimentStatus status = ExperimentStatus::initialized;
-  std::string message;                      ///< why it is in `error`
-  Duration exec_duration{};                 ///< active time so far; goes on after a resume
+  std::string message;       ///< why it is in `error`
+  Duration exec_duration{};  ///< active time so far; goes on after a resume
   TimePoint start_time{};
   std::optional<TimePoint> end_time;
-  std::uint64_t next_sequence = 0;          ///< sequence id of the next trial
+  std::uint64_t next_sequence = 0;  ///< sequence id of the next trial
   std::string log_directory;
 };
 
@@ -103,11 +103,11 @@ class UnfinishedTrial {
   TrialId trial;
   ParameterId parameter;
   Parameters parameters;
-  std::uint32_t attempts = 0;                ///< runs intended so far
-  std::optional<Intent> open_run;            ///< the last run, if it has not ended
-  std::uint32_t intermediates = 0;           ///< number of intermediate values of the open run
-  std::vector<double> history;               ///< numbers of these values, in order; not a number where there was none
-  std::optional<std::string> final_value;    ///< JSON text of its first final value
+  std::uint32_t attempts = 0;              ///< runs intended so far
+  std::optional<Intent> open_run;          ///< the last run, if it has not ended
+  std::uint32_t intermediates = 0;         ///< number of intermediate values of the open run
+  std::vector<double> history;             ///< numbers of these values, in order; not a number where there was none
+  std::optional<std::string> final_value;  ///< JSON text of its first final value
 };
 
 /// What a data store knows when it is opened. Empty for a new experiment.
@@ -115,18 +115,18 @@ class ExperimentSnapshot {
  public:
   ExperimentSnapshot() = default;
 
-  bool exists = false;                       ///< false: a new experiment
-  ProfileChanged profile;                    ///< the last one
-  std::uint64_t trials = 0;                  ///< trials ever ordered; ids 1 to `trials` exist
-  std::uint64_t by_status[8] = {};           ///< finished trials, indexed by `TrialJobStatus`
-  std::vector<UnfinishedTrial> unfinished;   ///< in the order of their ids
+  bool exists = false;                      ///< false: a new experiment
+  ProfileChanged profile;                   ///< the last one
+  std::uint64_t trials = 0;                 ///< trials ever ordered; ids 1 to `trials` exist
+  std::uint64_t by_status[8] = {};          ///< finished trials, indexed by `TrialJobStatus`
+  std::vector<UnfinishedTrial> unfinished;  ///< in the order of their ids
 };
 
 /// A page of trials to read.
 struct TrialQuery {
-  TrialId after{};                                   ///< trials behind this one; zero: from the start
-  std::size_t limit = 1000;                          ///< at most so many
-  std::optional<TrialJobStatus> status = {};         ///< only trials in this state
+  TrialId after{};                            ///< trials behind this one; zero: from the start
+  std::size_t limit = 1000;                   ///< at most so many
+  std::optional<TrialJobStatus> status = {};  ///< only trials in this state
 
   /// Instead of the order of ids: the best final values first, by this direction, of trials with a finite one in
   /// `status` (absent: SUCCEEDED); equal ones by id. `after` does not count.
@@ -137,8 +137,8 @@ struct TrialQuery {
 class TrialPage {
  public:
   TrialPage() = default;
-  std::vector<TrialJobDetail> trials;   ///< in the order of their ids, or as `TrialQuery::best` says
-  bool more = false;                    ///< there are further trials behind the last one
+  std::vector<TrialJobDetail> trials;  ///< in the order of their ids, or as `TrialQuery::best` says
+  bool more = false;                   ///< there are further trials behind the last one
 };
 
 }  // namespace nni

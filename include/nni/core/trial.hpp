@@ -25,9 +25,9 @@ using EnvironmentVariables = std::map<std::string, std::string>;
 class Command {
  public:
   Command() = default;
-  Command(std::string line) : words_{std::move(line)}, shell_(true) {}                    // NOLINT: reads as text
-  Command(const char* line) : Command(std::string(line)) {}                               // NOLINT: reads as text
-  Command(std::vector<std::string> arguments) : words_(std::move(arguments)) {}           // NOLINT: reads as a list
+  Command(std::string line) : words_{std::move(line)}, shell_(true) {}           // NOLINT: reads as text
+  Command(const char* line) : Command(std::string(line)) {}                      // NOLINT: reads as text
+  Command(std::vector<std::string> arguments) : words_(std::move(arguments)) {}  // NOLINT: reads as a list
   Command(std::initializer_list<const char*> arguments) : words_(arguments.begin(), arguments.end()) {}
 
   [[nodiscard]] bool empty() const noexcept { return words_.empty() || (words_.size() == 1 && words_[0].empty()); }
@@ -61,12 +61,12 @@ class TrialJobForm {
  public:
   TrialJobForm() = default;
 
-  RunId run;                          ///< the identity that the service keeps
-  ParameterId parameter;              ///< which suggestion it carries
-  Parameters parameters;              ///< verbatim
-  Command command;                    ///< empty where trials are callables
-  std::string working_directory;      ///< where the command starts; empty: the current directory
-  EnvironmentVariables environment;   ///< added to what the service sets
+  RunId run;                         ///< the identity that the service keeps
+  ParameterId parameter;             ///< which suggestion it carries
+  Parameters parameters;             ///< verbatim
+  Command command;                   ///< empty where trials are callables
+  std::string working_directory;     ///< where the command starts; empty: the current directory
+  EnvironmentVariables environment;  ///< added to what the service sets
   ResourceRequest request;
   Placement placement;
   Mount mount;
@@ -74,12 +74,12 @@ class TrialJobForm {
 
 /// How the process, job or callable of a run ended.
 enum class EndKind : std::uint8_t {
-  exited,        ///< by itself, with an exit code
-  signalled,     ///< by a signal that we did not send
-  killed,        ///< because we asked; `JobEnd::why` says who
-  not_started,   ///< could not be started; the message says why
-  threw,         ///< a callable threw; the message is the exception's text
-  lost           ///< the platform or keeper lost it; the message says how
+  exited,       ///< by itself, with an exit code
+  signalled,    ///< by a signal that we did not send
+  killed,       ///< because we asked; `JobEnd::why` says who
+  not_started,  ///< could not be started; the message says why
+  threw,        ///< a callable threw; the message is the exception's text
+  lost          ///< the platform or keeper lost it; the message says how
 };
 
 /// Name for records: `exited`, `signalled`, `killed`, `not started`, `threw`, `lost`.
@@ -92,15 +92,16 @@ enum class EndKind : std::uint8_t {
 class JobEnd {
  public:
   JobEnd() = default;
-  explicit JobEnd(EndKind how, int number = 0, std::string text = {}) : kind(how), code(number), message(std::move(text)) {}
+  explicit JobEnd(EndKind how, int number = 0, std::string text = {})
+      : kind(how), code(number), message(std::move(text)) {}
 
   /// True when it did what it was asked to: exit code 0.
   [[nodiscard]] bool succeeded() const noexcept { return kind == EndKind::exited && code == 0; }
 
   EndKind kind = EndKind::exited;
-  int code = 0;                           ///< exit code, or the number of the signal
-  StopReason why = StopReason::user;      ///< only for `killed`
-  std::string message;                    ///< for people; empty where the code says it all
+  int code = 0;                       ///< exit code, or the number of the signal
+  StopReason why = StopReason::user;  ///< only for `killed`
+  std::string message;                ///< for people; empty where the code says it all
 };
 
 /// A run that was about to be submitted: recorded before anything outside changes.
@@ -110,8 +111,8 @@ class Intent {
 
   RunId run;
   TimePoint at{};
-  JobId job;               ///< empty when the answer to the submission was not recorded any more
-  bool started = false;    ///< its start was recorded
+  JobId job;             ///< empty when the answer to the submission was not recorded any more
+  bool started = false;  ///< its start was recorded
   Placement placement;
 };
 
@@ -131,8 +132,8 @@ class JobReport {
   RunId run;
   State state = State::unknown;
   JobId job;
-  TimePoint started{};   ///< zero when unknown
-  TimePoint ended{};     ///< zero unless `ended`
+  TimePoint started{};  ///< zero when unknown
+  TimePoint ended{};    ///< zero unless `ended`
   JobEnd end;
 };
 
@@ -164,20 +165,20 @@ class TrialJobDetail {
   TrialJobDetail() = default;
 
   TrialId trial;
-  std::uint32_t attempts = 0;                 ///< runs so far
+  std::uint32_t attempts = 0;  ///< runs so far
   TrialJobStatus status = TrialJobStatus::unknown;
   ParameterId parameter;
   Parameters parameters;
   std::optional<TimePoint> submit_time;
   std::optional<TimePoint> start_time;
   std::optional<TimePoint> end_time;
-  std::optional<std::string> final_value;     ///< JSON text of the first final result
+  std::optional<std::string> final_value;  ///< JSON text of the first final result
   JobId job;
   std::vector<std::string> tags;
-  std::string url;                            ///< where a person can look at it
-  std::string working_directory;              ///< where it writes
+  std::string url;                ///< where a person can look at it
+  std::string working_directory;  ///< where it writes
   std::string environment;
-  std::string message;                        ///< why it ended, for people
+  std::string message;  ///< why it ended, for people
   std::optional<int> exit_code;
   std::optional<int> signal;
   bool is_early_stopped = false;

@@ -41,7 +41,8 @@ class Board {
   void progress(const LedgerCounts& counts);
 
   /// The experiment is over. Tells the observers.
-  Summary end(ExperimentStatus status, std::string message, const LedgerCounts& counts, std::vector<TrialJobDetail> trials);
+  Summary end(ExperimentStatus status, std::string message, const LedgerCounts& counts,
+              std::vector<TrialJobDetail> trials);
 
   /// The record of the experiment as it stands.
   [[nodiscard]] ProfileChanged profile(const LedgerCounts& counts) const;

@@ -237,9 +237,9 @@ class Engine {
       auto next = parts_.channel.next_message();
       TrialMessage message = co_await std::move(next);
       if (message.kind == TrialMessage::Kind::garbage && ledger_->counts().garbage == 0)
-        context_->log().warning("experiment", "run " + to_string(message.metric.run) +
-                                                  " sent something that is not a metric; it is skipped, like any further: " +
-                                                  message.text);
+        context_->log().warning(
+            "experiment", "run " + to_string(message.metric.run) +
+                              " sent something that is not a metric; it is skipped, like any further: " + message.text);
       transition.clear();
       ledger_->message(std::move(message), transition);
       apply(transition);
@@ -283,7 +283,9 @@ class Engine {
         lost = true;
       }
       if (lost) board_->count_unsettled();
-      if (lost) context_->log().warning("experiment", "messages of run " + to_string(run) + " did not arrive within 5 s of its end");
+      if (lost)
+        context_->log().warning(
+            "experiment", "messages of run " + to_string(run) + " did not arrive within 5 s of its end");
     }
   }
 
@@ -358,7 +360,8 @@ class Engine {
       if (auto* never = std::get_if<Impossible>(&answer)) {
         ledger_->refuse(*trial, std::move(never->reason), now(), transition);
       } else {
-        ledger_->intend(*trial, parts_.form(*trial, request, std::move(std::get<Placement>(answer))), now(), transition);
+        ledger_->intend(
+            *trial, parts_.form(*trial, request, std::move(std::get<Placement>(answer))), now(), transition);
       }
       apply(transition);
     }
@@ -440,7 +443,7 @@ class Engine {
   bool resources_stale_ = true;
   SteadyPoint began_{};
   SteadyPoint profile_written_{};
-  std::deque<std::pair<SteadyPoint, RunId>> starts_;   // in the order of time
+  std::deque<std::pair<SteadyPoint, RunId>> starts_;  // in the order of time
 };
 
 }  // namespace nni::detail

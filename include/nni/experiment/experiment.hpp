@@ -71,7 +71,8 @@ namespace nni {
 template <class Service, class... Policies>
 class Experiment {
   static_assert(TrainingService<Service>, "the first policy of an Experiment does not model nni::TrainingService");
-  static_assert((detail::has_any_role<Policies> && ...), "a policy of this Experiment declares no role (using role = nni::role::...)");
+  static_assert((detail::has_any_role<Policies> && ...),
+                "a policy of this Experiment declares no role (using role = nni::role::...)");
   static_assert(detail::count_role<role::training_service, Policies...> == 0, "two training services given");
   static_assert(detail::count_role<role::scheduler, Policies...> <= 1, "two schedulers given");
   static_assert(detail::count_role<role::storage, Policies...> <= 1, "two storages given");
@@ -101,11 +102,12 @@ class Experiment {
                 "the training service cannot mount this storage; compare Service::mount_type and Storage::mount_type");
   static constexpr bool carried = std::same_as<transport_type, transport::Carried>;
   static_assert(!carried || CarriesMessages<Service>,
-                "this training service does not bring messages itself; give a metric transport, for instance nni::transport::Http");
+                "this training service does not bring messages itself; give a metric transport, for instance "
+                "nni::transport::Http");
 
   using advisor_type = typename std::conditional_t<
-      detail::count_role<role::advisor, Policies...> == 1,
-      detail::PolicyOr<role::advisor, void, Policies...>, std::type_identity<tuning::AsAdvisor<tuner_type, assessor_type>>>::type;
+      detail::count_role<role::advisor, Policies...> == 1, detail::PolicyOr<role::advisor, void, Policies...>,
+      std::type_identity<tuning::AsAdvisor<tuner_type, assessor_type>>>::type;
   static_assert(Advisor<advisor_type>, "the advisor policy does not model nni::Advisor");
 
   /// @param options   settings; see `ExperimentOptions`
@@ -184,11 +186,11 @@ class Experiment {
   advisor_type advisor_;
   std::vector<Observer> observers_;
 
-  std::filesystem::path directory_;    // of the experiment; empty when nothing is written
-  std::string working_directory_;      // where commands start
+  std::filesystem::path directory_;  // of the experiment; empty when nothing is written
+  std::string working_directory_;    // where commands start
   ExperimentSnapshot snapshot_;
   std::optional<Ledger> ledger_;
-  Engine* engine_ = nullptr;   // while the loops run
+  Engine* engine_ = nullptr;  // while the loops run
   std::atomic<bool> stop_requested_ = false;
   std::shared_ptr<boost::asio::any_io_executor> executor_;
   std::exception_ptr clean_up_failure_;

@@ -22,8 +22,10 @@ struct Experiment<Service, Policies...>::Parts {
         store(owner.store_) {}
 
   static channel_type& channel_of(Experiment& owner) {
-    if constexpr (carried) return owner.service_;
-    else return owner.transport_;
+    if constexpr (carried)
+      return owner.service_;
+    else
+      return owner.transport_;
   }
 
   /// Everything about a run that does not come from the ledger.
@@ -58,7 +60,8 @@ struct Experiment<Service, Policies...>::Parts {
 };
 
 template <class Service, class... Policies>
-Experiment<Service, Policies...>::Experiment(ExperimentOptions options, Service service, std::tuple<Policies...> policies)
+Experiment<Service, Policies...>::Experiment(
+    ExperimentOptions options, Service service, std::tuple<Policies...> policies)
     : options_(std::move(options)),
       id_(options_.id.empty() ? ExperimentId::random() : ExperimentId(options_.id)),
       service_(std::move(service)),
@@ -69,11 +72,12 @@ Experiment<Service, Policies...>::Experiment(ExperimentOptions options, Service 
       advisor_(make_advisor(policies)) {
   check(options_, service_.capabilities().needs_command);
   space_ = space_of(advisor_);
-  working_directory_ = std::filesystem::absolute(options_.code_directory.empty() ? "." : options_.code_directory)
-                           .lexically_normal()
-                           .string();
-  constexpr bool writes = PlacedPolicy<Service> || PlacedPolicy<store_type> ||
-                          detail::count_role<role::storage, Policies...> != 0;
+  working_directory_ =
+      std::filesystem::absolute(options_.code_directory.empty() ? "." : options_.code_directory)
+          .lexically_normal()
+          .string();
+  constexpr bool writes =
+      PlacedPolicy<Service> || PlacedPolicy<store_type> || detail::count_role<role::storage, Policies...> != 0;
   std::filesystem::path root = options_.directory.empty() ? detail::root_of(store_) : options_.directory;
   if (root.empty()) root = "nni-experiments";
   if constexpr (writes) {
@@ -97,9 +101,12 @@ auto Experiment<Service, Policies...>::make_advisor(std::tuple<Policies...>& pol
 
 template <class Service, class... Policies>
 SearchSpace Experiment<Service, Policies...>::space_of(const advisor_type& advisor) {
-  if constexpr (requires { advisor.search_space(); }) return advisor.search_space();
-  else if constexpr (requires { advisor.tuner().search_space(); }) return advisor.tuner().search_space();
-  else return SearchSpace{};
+  if constexpr (requires { advisor.search_space(); })
+    return advisor.search_space();
+  else if constexpr (requires { advisor.tuner().search_space(); })
+    return advisor.tuner().search_space();
+  else
+    return SearchSpace{};
 }
 
 template <class Service, class... Policies>
@@ -135,13 +142,14 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
   auto opening = store_.open(context, id_);
   snapshot_ = co_await std::move(opening);
   if (snapshot_.exists && options_.resume == Resume::never)
-    throw Error(Errc::already_exists, "experiment \"" + id_.value + "\" exists" +
-                                          (directory_.empty() ? "" : " in " + directory_.string()) +
-                                          "; set .resume = nni::Resume::if_exists to go on with it, or choose another id");
+    throw Error(Errc::already_exists,
+                "experiment \"" + id_.value + "\" exists" + (directory_.empty() ? "" : " in " + directory_.string()) +
+                    "; set .resume = nni::Resume::if_exists to go on with it, or choose another id");
   if (!snapshot_.exists && options_.resume == Resume::always)
-    throw Error(Errc::not_found, "there is no experiment \"" + id_.value + "\"" +
-                                     (directory_.empty() ? "" : " in " + directory_.string()) +
-                                     " to go on with; check the id and the directory, or set .resume = nni::Resume::if_exists");
+    throw Error(
+        Errc::not_found,
+        "there is no experiment \"" + id_.value + "\"" + (directory_.empty() ? "" : " in " + directory_.string()) +
+            " to go on with; check the id and the directory, or set .resume = nni::Resume::if_exists");
   auto mounting = storage_.open(context);
   co_await std::move(mounting);
   if constexpr (!carried) {
@@ -172,11 +180,13 @@ awaitable<void> Experiment<Service, Policies...>::replay(detail::Board& board) {
   co_await std::move(pages);
   if constexpr (requires(UnfinishedTrial t) { advisor_.replay_unfinished(t.parameter, RunId{}, t.history); })
     for (UnfinishedTrial& trial : snapshot_.unfinished)
-      advisor_.replay_unfinished(trial.parameter, RunId{trial.trial, trial.attempts == 0 ? 0 : trial.attempts - 1}, trial.history);
+      advisor_.replay_unfinished(
+          trial.parameter, RunId{trial.trial, trial.attempts == 0 ? 0 : trial.attempts - 1}, trial.history);
 }
 
 template <class Service, class... Policies>
-awaitable<void> Experiment<Service, Policies...>::replay_trial(detail::Board& board, TrialJobDetail trial, bool with_history) {
+awaitable<void> Experiment<Service, Policies...>::replay_trial(
+    detail::Board& board, TrialJobDetail trial, bool with_history) {
   if (!is_terminal(trial.status)) co_return;
   board.remember(trial);
   if constexpr (requires(TrialOutcome o, std::vector<double> h) { advisor_.replay(o, h); }) {
@@ -293,12 +303,14 @@ awaitable<void> Experiment<Service, Policies...>::close_one(Context& context, aw
 }
 
 template <class Service, class... Policies>
-awaitable<Summary> Experiment<Service, Policies...>::close_all(Context& context, detail::Board& board, std::exception_ptr failure) {
+awaitable<Summary> Experiment<Service, Policies...>::close_all(
+    Context& context, detail::Board& board, std::exception_ptr failure) {
   ExperimentStatus status = ExperimentStatus::done;
   std::string message;
   const bool complete = ledger_->counts().finished == ledger_->counts().ordered && ledger_->budget_used_up();
   if (stop_requested_ && !complete) status = ExperimentStatus::stopped;
-  if (failure && async::is_cancellation(failure)) status = ExperimentStatus::stopped;
+  if (failure && async::is_cancellation(failure))
+    status = ExperimentStatus::stopped;
   else if (failure) {
     status = ExperimentStatus::error;
     message = nni::describe(failure);

@@ -22,11 +22,11 @@ class ExperimentStart {
 
   ExperimentId id;
   std::string name;
-  std::filesystem::path directory;        ///< empty when nothing is written
-  std::string platform;                   ///< for instance `local`
+  std::filesystem::path directory;  ///< empty when nothing is written
+  std::string platform;             ///< for instance `local`
   bool resumed = false;
-  std::uint64_t finished_before = 0;      ///< trials that had ended when it was resumed
-  std::size_t adopted = 0;                ///< live trials taken over from a manager that died
+  std::uint64_t finished_before = 0;  ///< trials that had ended when it was resumed
+  std::size_t adopted = 0;            ///< live trials taken over from a manager that died
 };
 
 /// How an experiment stands at one moment.
@@ -36,16 +36,16 @@ class Progress {
 
   ExperimentStatus status = ExperimentStatus::running;
   std::uint64_t finished = 0;
-  std::uint64_t by_status[8] = {};                ///< finished trials, indexed by `TrialJobStatus`
+  std::uint64_t by_status[8] = {};  ///< finished trials, indexed by `TrialJobStatus`
   std::size_t running = 0;
-  std::size_t waiting = 0;                        ///< ordered or submitted, not started
-  std::string waiting_reason;                     ///< why the first of them waits, for people; empty when none says
+  std::size_t waiting = 0;     ///< ordered or submitted, not started
+  std::string waiting_reason;  ///< why the first of them waits, for people; empty when none says
   std::size_t concurrency = 1;
   std::optional<std::uint64_t> max_trials;
   std::optional<Duration> max_duration;
-  Duration elapsed{};                             ///< active time, previous sessions included
-  Duration session_elapsed{};                     ///< since this run began
-  std::uint64_t session_finished = 0;             ///< trials that ended in this run
+  Duration elapsed{};                  ///< active time, previous sessions included
+  Duration session_elapsed{};          ///< since this run began
+  std::uint64_t session_finished = 0;  ///< trials that ended in this run
   Direction direction = minimize;
   std::optional<double> best_value;
   TrialId best_trial;

@@ -35,20 +35,20 @@ class Summary {
 
   ExperimentId id;
   std::string name;
-  std::filesystem::path directory;          ///< empty when nothing was written
+  std::filesystem::path directory;  ///< empty when nothing was written
   ExperimentStatus status = ExperimentStatus::initialized;
-  std::string message;                      ///< why it is in `error`
+  std::string message;  ///< why it is in `error`
   Direction direction = minimize;
   std::uint64_t seed = 0;
-  Duration duration{};                      ///< active time, previous sessions included
-  std::uint64_t ordered = 0;                ///< trials ever ordered
-  std::uint64_t finished = 0;               ///< trials that ended
-  std::uint64_t by_status[8] = {};          ///< of these, by `TrialJobStatus`
-  std::uint64_t garbage_messages = 0;       ///< messages that could not be understood
-  std::uint64_t late_messages = 0;          ///< messages that arrived after the end of their run
-  std::vector<TrialJobDetail> top;          ///< the best trials, best first, 10 at most
-  std::vector<TrialJobDetail> failures;     ///< the first failed trials, 10 at most
-  std::vector<TrialJobDetail> trials;       ///< in the order of their ids, `summary_trials` at most
+  Duration duration{};                   ///< active time, previous sessions included
+  std::uint64_t ordered = 0;             ///< trials ever ordered
+  std::uint64_t finished = 0;            ///< trials that ended
+  std::uint64_t by_status[8] = {};       ///< of these, by `TrialJobStatus`
+  std::uint64_t garbage_messages = 0;    ///< messages that could not be understood
+  std::uint64_t late_messages = 0;       ///< messages that arrived after the end of their run
+  std::vector<TrialJobDetail> top;       ///< the best trials, best first, 10 at most
+  std::vector<TrialJobDetail> failures;  ///< the first failed trials, 10 at most
+  std::vector<TrialJobDetail> trials;    ///< in the order of their ids, `summary_trials` at most
 };
 
 /// The number of a trial's final value; nothing when it has none or it is not finite.

@@ -25,13 +25,13 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
  public:
   /// What the client tells. All are called from the executor; none may throw.
   struct Events {
-    std::function<void(Welcome)> welcome;            ///< the first thing
+    std::function<void(Welcome)> welcome;  ///< the first thing
     std::function<void(Record)> record;
-    std::function<void()> caught_up;                 ///< all records from before the connection were told
-    std::function<void(std::string)> trouble;        ///< empty: it is over
-    std::function<void()> finished;                  ///< the answer to `finish`
-    std::function<void(std::string)> refused;        ///< the keeper lets nobody in, or gives up; nothing follows
-    std::function<void(std::string)> closed;         ///< the keeper is gone; nothing follows
+    std::function<void()> caught_up;           ///< all records from before the connection were told
+    std::function<void(std::string)> trouble;  ///< empty: it is over
+    std::function<void()> finished;            ///< the answer to `finish`
+    std::function<void(std::string)> refused;  ///< the keeper lets nobody in, or gives up; nothing follows
+    std::function<void(std::string)> closed;   ///< the keeper is gone; nothing follows
   };
 
   Client(boost::asio::any_io_executor executor, std::shared_ptr<Link> link, Events events);
@@ -68,8 +68,8 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
   Events events_;
   FrameReader reader_;
   std::uint64_t next_command_ = 1;
-  std::vector<JobTemplate> jobs_;                  // sent; the latest last
-  std::vector<AcknowledgedRange> acknowledged_;    // not sent yet
+  std::vector<JobTemplate> jobs_;                // sent; the latest last
+  std::vector<AcknowledgedRange> acknowledged_;  // not sent yet
   bool flush_posted_ = false;
   bool ended_ = false;
 };
@@ -77,8 +77,8 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
 /// Connects to the keeper of a directory.
 /// @returns       nothing when no keeper listens there
 /// @throws Error  for any other failure
-[[nodiscard]] std::shared_ptr<Link> connect_to_keeper(const boost::asio::any_io_executor& executor,
-                                                      const std::filesystem::path& experiment_directory);
+[[nodiscard]] std::shared_ptr<Link> connect_to_keeper(
+    const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory);
 
 /// Asks the keeper of a directory for its status, or tells it to stop its trials and end. Blocks.
 /// @returns       JSON text; empty when no keeper listens there

@@ -15,7 +15,7 @@ namespace nni::keeper {
 struct TrialSurroundings {
   std::string experiment;
   std::string platform;
-  std::string trials;   ///< parent of the runs' directories
+  std::string trials;  ///< parent of the runs' directories
 };
 
 /// A job template made ready for launches: all pointers that `posix_spawn` wants are built once, and a launch changes
@@ -37,7 +37,8 @@ class PreparedJob {
   /// @param order    run and its own variables
   /// @param name     text form of the run
   /// @param channel  value of NNI_TRIAL_COMMAND_CHANNEL, ignored where it is not wanted
-  [[nodiscard]] const process::LaunchSpec& spec(const StartOrder& order, std::string_view name, std::string_view channel);
+  [[nodiscard]] const process::LaunchSpec& spec(
+      const StartOrder& order, std::string_view name, std::string_view channel);
 
   /// Looks for the program again, which may have moved since.
   /// @returns  false when that changes nothing
@@ -48,7 +49,7 @@ class PreparedJob {
  private:
   JobTemplate job_;
   const TrialSurroundings* surroundings_;
-  std::vector<std::string> fixed_;          // variables that do not depend on the run
+  std::vector<std::string> fixed_;  // variables that do not depend on the run
   std::string path_;
   std::string program_;
   std::vector<char*> arguments_;

@@ -28,12 +28,12 @@ class KeeperCore;
 
 /// Settings of `Keeper`.
 struct KeeperOptions {
-  std::filesystem::path directory = {};            ///< of the experiment, absolute
-  std::string experiment = {};                     ///< its id
-  std::string environment = "local-env";           ///< name of this machine within the experiment
-  std::string platform = "local";                  ///< what trials find in NNI_PLATFORM
+  std::filesystem::path directory = {};                            ///< of the experiment, absolute
+  std::string experiment = {};                                     ///< its id
+  std::string environment = "local-env";                           ///< name of this machine within the experiment
+  std::string platform = "local";                                  ///< what trials find in NNI_PLATFORM
   process::Reaper::Scope scope = process::Reaper::Scope::watched;  ///< `everything` in a process of its own
-  Duration grace = std::chrono::seconds(5);        ///< between SIGINT and SIGKILL
+  Duration grace = std::chrono::seconds(5);                        ///< between SIGINT and SIGKILL
 };
 
 /// Runs the trials of one experiment on this machine: starts, waits, kills, serves their channel, and keeps an account
@@ -133,7 +133,8 @@ class Keeper {
 [[nodiscard]] std::filesystem::path keeper_directory(const std::filesystem::path& experiment_directory);
 
 /// Parent of the directories of all runs.
-[[nodiscard]] std::filesystem::path trials_directory(const std::filesystem::path& experiment_directory, std::string_view environment);
+[[nodiscard]] std::filesystem::path trials_directory(
+    const std::filesystem::path& experiment_directory, std::string_view environment);
 
 }  // namespace nni::keeper
 

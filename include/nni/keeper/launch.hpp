@@ -21,8 +21,8 @@ namespace nni::keeper {
 
 /// What became of the start of a keeper.
 enum class KeeperStart {
-  ready,   ///< it listens
-  busy     ///< another keeper has the directory
+  ready,  ///< it listens
+  busy    ///< another keeper has the directory
 };
 
 /// Starts a keeper that is detached from this process, and waits until it listens. Blocks; any thread.

@@ -62,7 +62,8 @@ class Link {
 [[nodiscard]] std::shared_ptr<Link> make_socket_link(boost::asio::local::stream_protocol::socket socket);
 
 /// Two ends of a link within one executor.
-[[nodiscard]] std::pair<std::shared_ptr<Link>, std::shared_ptr<Link>> make_loopback_links(const boost::asio::any_io_executor& executor);
+[[nodiscard]] std::pair<std::shared_ptr<Link>, std::shared_ptr<Link>> make_loopback_links(
+    const boost::asio::any_io_executor& executor);
 
 }  // namespace nni::keeper
 

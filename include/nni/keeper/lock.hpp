@@ -20,9 +20,9 @@ class Lock {
 
   /// What the last owner left.
   enum class Before {
-    orderly,      ///< nothing to clean up
-    killed,       ///< it died in this boot; its trials may still run
-    rebooted      ///< the machine was restarted since: nothing of it runs
+    orderly,  ///< nothing to clean up
+    killed,   ///< it died in this boot; its trials may still run
+    rebooted  ///< the machine was restarted since: nothing of it runs
   };
 
   /// Takes the lock.

@@ -36,23 +36,23 @@ inline constexpr std::size_t frame_header_size = 16;
 
 enum class FrameType : std::uint8_t {
   // manager to keeper
-  hello = 1,         ///< `Hello`
-  job = 2,           ///< `JobTemplate`: what the starts after it have in common
-  start = 3,         ///< `StartOrder`
-  kill = 4,          ///< `KillOrder`
-  acknowledge = 5,   ///< ranges of positions that are recorded
-  parameters = 6,    ///< `ParametersOrder`
-  finish = 7,        ///< kill what runs, end when everything is acknowledged or nobody listens
-  ask_status = 8,    ///< in place of hello: wants *status* and nothing else
-  stop = 9,          ///< in place of hello: kill what runs and end; answered with *status*
+  hello = 1,        ///< `Hello`
+  job = 2,          ///< `JobTemplate`: what the starts after it have in common
+  start = 3,        ///< `StartOrder`
+  kill = 4,         ///< `KillOrder`
+  acknowledge = 5,  ///< ranges of positions that are recorded
+  parameters = 6,   ///< `ParametersOrder`
+  finish = 7,       ///< kill what runs, end when everything is acknowledged or nobody listens
+  ask_status = 8,   ///< in place of hello: wants *status* and nothing else
+  stop = 9,         ///< in place of hello: kill what runs and end; answered with *status*
   // keeper to manager
-  welcome = 64,      ///< `Welcome`
-  refused = 65,      ///< a sentence
-  record = 66,       ///< `Record`
-  caught_up = 67,    ///< all records from before the connection have been sent
-  trouble = 68,      ///< a sentence: something is wrong and the keeper retries; empty: it is over
-  status = 69,       ///< JSON text
-  finished = 70      ///< the answer to *finish*: no process is left
+  welcome = 64,    ///< `Welcome`
+  refused = 65,    ///< a sentence
+  record = 66,     ///< `Record`
+  caught_up = 67,  ///< all records from before the connection have been sent
+  trouble = 68,    ///< a sentence: something is wrong and the keeper retries; empty: it is over
+  status = 69,     ///< JSON text
+  finished = 70    ///< the answer to *finish*: no process is left
 };
 
 /// A frame as it lies in the receiver's buffer.
@@ -102,10 +102,10 @@ class Hello {
  public:
   Hello() = default;
 
-  std::string experiment;                 ///< id; a keeper serves one experiment only
-  std::string owner;                      ///< for people who meet the lock: program, pid and host
+  std::string experiment;  ///< id; a keeper serves one experiment only
+  std::string owner;       ///< for people who meet the lock: program, pid and host
   std::uint64_t pid = 0;
-  std::vector<std::string> environment;   ///< `NAME=value`, inherited by trials
+  std::vector<std::string> environment;  ///< `NAME=value`, inherited by trials
 };
 
 /// What many starts have in common: sent once, named by number.
@@ -114,9 +114,9 @@ class JobTemplate {
   JobTemplate() = default;
 
   std::uint64_t id = 0;
-  std::vector<std::string> arguments;     ///< the program first
-  std::string directory;                  ///< absolute
-  std::vector<std::string> environment;   ///< `NAME=value`, in addition to what is inherited
+  std::vector<std::string> arguments;    ///< the program first
+  std::string directory;                 ///< absolute
+  std::vector<std::string> environment;  ///< `NAME=value`, in addition to what is inherited
   bool discard_output = false;
 
   friend bool operator==(const JobTemplate&, const JobTemplate&) = default;
@@ -127,10 +127,10 @@ class StartOrder {
  public:
   StartOrder() = default;
 
-  std::uint64_t job = 0;                  ///< id of its template
+  std::uint64_t job = 0;  ///< id of its template
   RunId run;
-  std::string record;                     ///< parameter record that the trial gets on request
-  std::vector<std::string> environment;   ///< `NAME=value` of this run alone; wins over everything
+  std::string record;                    ///< parameter record that the trial gets on request
+  std::vector<std::string> environment;  ///< `NAME=value` of this run alone; wins over everything
 };
 
 /// A run that lives, as *welcome* lists it.
@@ -148,11 +148,11 @@ class Welcome {
  public:
   Welcome() = default;
 
-  std::string boot;               ///< boot id of its machine
+  std::string boot;  ///< boot id of its machine
   std::uint64_t pid = 0;
-  std::string directory;          ///< parent of the runs' directories
+  std::string directory;  ///< parent of the runs' directories
   std::uint64_t next_position = 0;
-  bool restarted = false;         ///< a keeper before this one ended without leave: its live runs were ended
+  bool restarted = false;  ///< a keeper before this one ended without leave: its live runs were ended
   std::vector<LiveRun> live;
 };
 
@@ -167,13 +167,13 @@ class Record {
   Kind kind = Kind::started;
   RunId run;
   TimePoint at{};
-  std::uint64_t position = 0;             ///< carried by header or spool, not by the payload
-  process::Identity process;              ///< of *started* and *ended*; pid 0 when it was never started
-  TimePoint started{};                    ///< of *ended*: when it had begun; zero when it never did
-  JobEnd end;                             ///< of *ended*
+  std::uint64_t position = 0;  ///< carried by header or spool, not by the payload
+  process::Identity process;   ///< of *started* and *ended*; pid 0 when it was never started
+  TimePoint started{};         ///< of *ended*: when it had begun; zero when it never did
+  JobEnd end;                  ///< of *ended*
   MetricKind metric = MetricKind::intermediate;
-  std::uint32_t sequence = 0;             ///< of *metric*
-  std::string text;                       ///< value of *metric*, text of *garbage*
+  std::uint32_t sequence = 0;  ///< of *metric*
+  std::string text;            ///< value of *metric*, text of *garbage*
 };
 
 /// Positions first, first + 1, ... that are recorded.

@@ -70,10 +70,10 @@ class Session final : public LinkUser, public std::enable_shared_from_this<Sessi
   Hello hello_;
   bool manager_ = false;
   bool ended_ = false;
-  bool behind_ = false;              // records wait in the spool
+  bool behind_ = false;  // records wait in the spool
   bool told_caught_up_ = false;
-  std::uint64_t next_ = 0;           // position of the next record to send
-  std::uint64_t old_end_ = 0;        // records before this one are from before the connection
+  std::uint64_t next_ = 0;     // position of the next record to send
+  std::uint64_t old_end_ = 0;  // records before this one are from before the connection
   std::uint64_t last_command_ = 0;
 };
 

@@ -87,9 +87,9 @@ class Spool {
 
  private:
   struct Slot {
-    std::uint64_t offset = 0;   ///< of the record's header
-    std::uint32_t size = 0;     ///< of header and payload
-    bool open = true;           ///< not acknowledged
+    std::uint64_t offset = 0;  ///< of the record's header
+    std::uint32_t size = 0;    ///< of header and payload
+    bool open = true;          ///< not acknowledged
     bool keep = false;
   };
 
@@ -101,12 +101,12 @@ class Spool {
 
   std::filesystem::path path_;
   int file_ = -1;
-  std::uint64_t end_ = 0;              ///< bytes that are written
+  std::uint64_t end_ = 0;  ///< bytes that are written
   std::string pending_;
-  std::size_t pending_records_ = 0;    ///< records in the buffer, the last ones of `slots_`
-  std::deque<Slot> slots_;             ///< of positions base_, base_ + 1, ...
+  std::size_t pending_records_ = 0;  ///< records in the buffer, the last ones of `slots_`
+  std::deque<Slot> slots_;           ///< of positions base_, base_ + 1, ...
   std::uint64_t base_ = 1;
-  std::map<std::uint64_t, Slot> kept_; ///< acknowledged, but still needed
+  std::map<std::uint64_t, Slot> kept_;  ///< acknowledged, but still needed
   std::size_t unacknowledged_ = 0;
   std::uint64_t needed_bytes_ = 0;
   bool synced_once_ = false;

@@ -29,7 +29,7 @@ class Writer {
     byte(static_cast<std::uint8_t>(value));
   }
 
-  void integer(std::int64_t value) {   // small negative numbers stay short
+  void integer(std::int64_t value) {  // small negative numbers stay short
     number((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
   }
 
@@ -167,7 +167,8 @@ inline constexpr Crc32cTable crc32c_table;
 /// Source: RFC 3720, appendix B.4, which also gives the values that the tests check.
 [[nodiscard]] constexpr std::uint32_t crc32c(std::string_view bytes, std::uint32_t seed = 0) noexcept {
   std::uint32_t value = ~seed;
-  for (const char byte : bytes) value = (value >> 8) ^ detail::crc32c_table.entries[(value ^ static_cast<unsigned char>(byte)) & 0xff];
+  for (const char byte : bytes)
+    value = (value >> 8) ^ detail::crc32c_table.entries[(value ^ static_cast<unsigned char>(byte)) & 0xff];
   return ~value;
 }
 

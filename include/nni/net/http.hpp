@@ -36,10 +36,10 @@ class ResponseHead {
   [[nodiscard]] std::string_view header(std::string_view name) const noexcept;
 
   unsigned status = 0;
-  bool keep_alive = true;              ///< the connection may be used again
+  bool keep_alive = true;  ///< the connection may be used again
   BodyFraming framing = BodyFraming::none;
   std::size_t content_length = 0;
-  std::size_t size = 0;                ///< bytes of the head, the empty line included
+  std::size_t size = 0;  ///< bytes of the head, the empty line included
   std::vector<std::pair<std::string, std::string>> headers;
 };
 

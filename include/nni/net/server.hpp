@@ -28,22 +28,23 @@ struct ServerOptions {
   /// Where to listen: `localhost` (both loopback addresses where the machine has them), or an IPv4 or IPv6 address;
   /// `0.0.0.0` and `::` are every address of the machine, `::` with both protocols.
   std::string listen = "localhost";
-  unsigned short port = 0;                                ///< 0: a free one, see `Server::port`
-  std::size_t max_head_bytes = 16 * 1024;                 ///< request line and header fields; more is answered 431
-  std::size_t max_body_bytes = 8 * 1024 * 1024;           ///< more is answered 413
-  std::size_t max_connections = 20'000;                   ///< beyond it the longest idle one is closed, or new ones wait
-  Duration request_timeout = std::chrono::seconds(60);    ///< from the first byte of a request to its last; also for a reply
-  Duration idle_timeout = std::chrono::minutes(30);       ///< between two requests of a connection
+  unsigned short port = 0;                       ///< 0: a free one, see `Server::port`
+  std::size_t max_head_bytes = 16 * 1024;        ///< request line and header fields; more is answered 431
+  std::size_t max_body_bytes = 8 * 1024 * 1024;  ///< more is answered 413
+  std::size_t max_connections = 20'000;          ///< beyond it the longest idle one is closed, or new ones wait
+  Duration request_timeout =
+      std::chrono::seconds(60);                      ///< from the first byte of a request to its last; also for a reply
+  Duration idle_timeout = std::chrono::minutes(30);  ///< between two requests of a connection
 };
 
 /// A request. Views are valid during the call of the handler only.
 class Request {
  public:
-  std::string_view method;         ///< upper case, as it came
-  std::string_view path;           ///< without the query, not decoded
-  std::string_view query;          ///< behind the question mark
+  std::string_view method;  ///< upper case, as it came
+  std::string_view path;    ///< without the query, not decoded
+  std::string_view query;   ///< behind the question mark
   std::string_view body;
-  std::string_view content_type;   ///< empty when the client gave none
+  std::string_view content_type;  ///< empty when the client gave none
 
   /// The value of a header field, any case; empty when there is none.
   [[nodiscard]] std::string_view header(std::string_view name) const { return find_(fields_, name); }

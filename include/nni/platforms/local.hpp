@@ -23,23 +23,23 @@ class LocalCore;
 
 /// Who runs the trials of `Local`.
 enum class Launch {
-  automatic,   ///< a keeper where there is one, otherwise this process, which is said once in the log
-  keeper,      ///< a keeper, or an error
-  direct       ///< this process: its end is the end of its trials
+  automatic,  ///< a keeper where there is one, otherwise this process, which is said once in the log
+  keeper,     ///< a keeper, or an error
+  direct      ///< this process: its end is the end of its trials
 };
 
 /// What becomes of what trials print.
 enum class Output {
-  capture,   ///< files `trial.stdout` and `trial.stderr` in the trial's directory
-  discard    ///< nothing is kept
+  capture,  ///< files `trial.stdout` and `trial.stderr` in the trial's directory
+  discard   ///< nothing is kept
 };
 
 /// Settings of `Local`.
 struct LocalOptions {
   Launch launch = Launch::automatic;
-  std::string keeper = {};                ///< path of the keeper; empty: NNI_KEEPER, beside this program, PATH, this program
+  std::string keeper = {};  ///< path of the keeper; empty: NNI_KEEPER, beside this program, PATH, this program
   Output output = Output::capture;
-  std::filesystem::path directory = {};   ///< where the experiment keeps its files; empty: as the experiment says
+  std::filesystem::path directory = {};  ///< where the experiment keeps its files; empty: as the experiment says
 };
 
 /// Runs trials as processes on this machine.

@@ -37,7 +37,8 @@ struct ProcessWithVariable {
 /// Living processes that were started with a variable whose value starts with a text, this process excluded.
 ///
 /// Finds what lost its parent or its group. Processes of other users stay invisible.
-[[nodiscard]] std::vector<ProcessWithVariable> processes_with_variable(std::string_view name, std::string_view value_start);
+[[nodiscard]] std::vector<ProcessWithVariable> processes_with_variable(
+    std::string_view name, std::string_view value_start);
 
 /// The value of a variable in the environment that a process was started with; empty when there is none.
 [[nodiscard]] std::string environment_of(pid_t pid, std::string_view name);

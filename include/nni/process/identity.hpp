@@ -21,7 +21,7 @@ class Identity {
   friend auto operator<=>(const Identity&, const Identity&) = default;
 
   pid_t pid = 0;
-  std::uint64_t start_ticks = 0;   ///< clock ticks between boot and its start: field 22 of /proc/PID/stat
+  std::uint64_t start_ticks = 0;  ///< clock ticks between boot and its start: field 22 of /proc/PID/stat
 };
 
 /// The id that the kernel chose for this boot; empty where it cannot be read.

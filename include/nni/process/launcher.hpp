@@ -13,12 +13,12 @@ namespace nni::process {
 
 /// How to start a process. All pointers belong to the caller.
 struct LaunchSpec {
-  const char* program = nullptr;             ///< path; one with a slash that is not absolute counts from `directory`
-  char* const* arguments = nullptr;          ///< null-terminated, the name of the program first
-  char* const* environment = nullptr;        ///< null-terminated `NAME=value`
-  const char* directory = nullptr;           ///< where it starts; null: where this process is
-  const char* standard_output = "/dev/null"; ///< absolute path of a file that is created or truncated
-  const char* standard_error = "/dev/null";  ///< likewise
+  const char* program = nullptr;              ///< path; one with a slash that is not absolute counts from `directory`
+  char* const* arguments = nullptr;           ///< null-terminated, the name of the program first
+  char* const* environment = nullptr;         ///< null-terminated `NAME=value`
+  const char* directory = nullptr;            ///< where it starts; null: where this process is
+  const char* standard_output = "/dev/null";  ///< absolute path of a file that is created or truncated
+  const char* standard_error = "/dev/null";   ///< likewise
 };
 
 /// What became of a launch.
@@ -29,7 +29,7 @@ class Launched {
   [[nodiscard]] bool succeeded() const noexcept { return error == 0; }
 
   Identity process;
-  int error = 0;    ///< `errno` of what failed, see `explain`
+  int error = 0;  ///< `errno` of what failed, see `explain`
 };
 
 /// Starts processes with `posix_spawn`: the cost does not grow with the memory of this process.

@@ -16,8 +16,8 @@ struct Exit {
   enum class How { exited, signalled, unknown };
 
   pid_t pid = 0;
-  How how = How::exited;   ///< `unknown`: another part of the program waited for the child and took its status
-  int code = 0;            ///< exit code, or number of the signal
+  How how = How::exited;  ///< `unknown`: another part of the program waited for the child and took its status
+  int code = 0;           ///< exit code, or number of the signal
 };
 
 /// Learns of the ends of children through one descriptor, however many there are.

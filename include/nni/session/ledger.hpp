@@ -20,23 +20,23 @@ namespace nni {
 /// Settings of a ledger.
 struct LedgerOptions {
   Objectives objectives{};
-  std::size_t concurrency = 1;     ///< live runs at most, 1 or more
+  std::size_t concurrency = 1;                                           ///< live runs at most, 1 or more
   std::uint64_t max_trials = std::numeric_limits<std::uint64_t>::max();  ///< trials ever ordered
-  std::uint32_t max_losses = 3;    ///< attempts that may be lost before the trial counts as failed
-  Strength submit_strength = Strength::written;    ///< what an intent waits for
-  Strength outcome_strength = Strength::now;       ///< what telling the advisor of an end waits for
+  std::uint32_t max_losses = 3;                  ///< attempts that may be lost before the trial counts as failed
+  Strength submit_strength = Strength::written;  ///< what an intent waits for
+  Strength outcome_strength = Strength::now;     ///< what telling the advisor of an end waits for
 };
 
 /// Counts for progress displays.
 struct LedgerCounts {
-  std::uint64_t ordered = 0;         ///< trials ever ordered
-  std::uint64_t finished = 0;        ///< trials that ended
-  std::size_t live = 0;              ///< runs submitted and not ended
-  std::size_t running = 0;           ///< of these, started
-  std::size_t waiting = 0;           ///< ordered, not submitted yet
-  std::uint64_t by_status[8] = {};   ///< finished trials, indexed by `TrialJobStatus`
-  std::uint64_t garbage = 0;         ///< messages that could not be understood
-  std::uint64_t late = 0;            ///< messages of runs that had ended
+  std::uint64_t ordered = 0;        ///< trials ever ordered
+  std::uint64_t finished = 0;       ///< trials that ended
+  std::size_t live = 0;             ///< runs submitted and not ended
+  std::size_t running = 0;          ///< of these, started
+  std::size_t waiting = 0;          ///< ordered, not submitted yet
+  std::uint64_t by_status[8] = {};  ///< finished trials, indexed by `TrialJobStatus`
+  std::uint64_t garbage = 0;        ///< messages that could not be understood
+  std::uint64_t late = 0;           ///< messages of runs that had ended
 };
 
 /// The state of an experiment's trials, as a pure state machine: events in, records and effects out.
@@ -130,13 +130,13 @@ class Ledger {
 
  private:
   struct Trial {
-    TrialJobDetail detail;                   // what people see, kept up to date
-    RunId run;                               // the current or last attempt
+    TrialJobDetail detail;  // what people see, kept up to date
+    RunId run;              // the current or last attempt
     std::uint32_t losses = 0;
-    std::uint32_t intermediates = 0;         // values received of this run
-    bool submitted = false;                  // the run is live
-    bool adopting = false;                   // the run waits for `adopted`
-    bool start_recorded = false;             // the store knows that the run began
+    std::uint32_t intermediates = 0;  // values received of this run
+    bool submitted = false;           // the run is live
+    bool adopting = false;            // the run waits for `adopted`
+    bool start_recorded = false;      // the store knows that the run began
     std::optional<StopReason> told_to_stop;
     std::vector<double> history;
     Placement placement;
@@ -153,7 +153,7 @@ class Ledger {
   [[nodiscard]] TrialOutcome outcome_of(const Trial& trial) const;
 
   LedgerOptions options_;
-  std::unordered_map<TrialId, Trial> trials_;   // waiting and live ones
+  std::unordered_map<TrialId, Trial> trials_;  // waiting and live ones
   std::deque<TrialId> waiting_;
   std::size_t requested_ = 0;
   bool exhausted_ = false;

@@ -30,7 +30,8 @@ struct PolicyOr {
 };
 template <class Role, class Default, class First, class... Rest>
 struct PolicyOr<Role, Default, First, Rest...> {
-  using type = typename std::conditional_t<has_role<First, Role>, std::type_identity<First>, PolicyOr<Role, Default, Rest...>>::type;
+  using type = typename std::conditional_t<
+      has_role<First, Role>, std::type_identity<First>, PolicyOr<Role, Default, Rest...>>::type;
 };
 template <class Role, class Default, class... Policies>
 using policy_or = typename PolicyOr<Role, Default, Policies...>::type;

@@ -14,9 +14,9 @@ namespace nni {
 
 /// How strongly the records of a transition must be kept before an effect may happen.
 enum class Strength : std::uint8_t {
-  now,       ///< at once
-  written,   ///< survives a kill of this process
-  synced     ///< survives a loss of power
+  now,      ///< at once
+  written,  ///< survives a kill of this process
+  synced    ///< survives a loss of power
 };
 
 /// Submit a run to the training service.
@@ -24,7 +24,7 @@ class Submit {
  public:
   Submit() = default;
   explicit Submit(TrialJobForm what) : form(std::make_unique<TrialJobForm>(std::move(what))) {}
-  std::unique_ptr<TrialJobForm> form;   ///< apart, because an action is moved several times
+  std::unique_ptr<TrialJobForm> form;  ///< apart, because an action is moved several times
 };
 
 /// Ask the training service to stop a run.
@@ -73,7 +73,7 @@ class Announce {
  public:
   Announce() = default;
   explicit Announce(TrialJobDetail what) : detail(std::make_unique<TrialJobDetail>(std::move(what))) {}
-  std::unique_ptr<TrialJobDetail> detail;   ///< apart, because an action is moved several times
+  std::unique_ptr<TrialJobDetail> detail;  ///< apart, because an action is moved several times
 };
 
 /// Tell the training service that the end of a run is recorded; a service that keeps ends for a manager that may come

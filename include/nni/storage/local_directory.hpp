@@ -17,7 +17,7 @@ namespace nni::storage {
 
 /// Settings of `LocalDirectory`.
 struct LocalDirectoryOptions {
-  std::filesystem::path root{};   ///< empty: `storage` in the experiment's directory
+  std::filesystem::path root{};  ///< empty: `storage` in the experiment's directory
 };
 
 /// Keeps files in a directory of this machine, which trials reach under the same path.

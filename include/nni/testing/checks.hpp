@@ -14,10 +14,10 @@ class Check {
   Check(int number, std::string what, bool kept_it, std::string seen)
       : promise(number), name(std::move(what)), kept(kept_it), detail(std::move(seen)) {}
 
-  int promise = 0;      ///< number in the comment of the concept
-  std::string name;     ///< what was expected, as a sentence
+  int promise = 0;   ///< number in the comment of the concept
+  std::string name;  ///< what was expected, as a sentence
   bool kept = false;
-  std::string detail;   ///< what was seen instead
+  std::string detail;  ///< what was seen instead
 };
 
 /// What a conformance suite found, independent of any test framework.

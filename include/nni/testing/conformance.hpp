@@ -21,11 +21,11 @@ namespace nni::testing {
 
 /// How the suite makes trials for a service: each function fills in what its platform needs to run.
 struct ServiceTrials {
-  std::function<TrialJobForm(RunId)> succeeds{};             ///< ends by itself, exit code 0
-  std::function<TrialJobForm(RunId)> fails{};                ///< ends by itself, otherwise
-  std::function<TrialJobForm(RunId)> runs_until_stopped{};   ///< ends only when it is cancelled
-  std::function<TrialJobForm(RunId)> cannot_start{};         ///< absent where nothing can fail to start
-  std::function<TrialJobForm(RunId)> reports{};              ///< reports 0.25, 0.5 and finally 0.75; absent without messages
+  std::function<TrialJobForm(RunId)> succeeds{};            ///< ends by itself, exit code 0
+  std::function<TrialJobForm(RunId)> fails{};               ///< ends by itself, otherwise
+  std::function<TrialJobForm(RunId)> runs_until_stopped{};  ///< ends only when it is cancelled
+  std::function<TrialJobForm(RunId)> cannot_start{};        ///< absent where nothing can fail to start
+  std::function<TrialJobForm(RunId)> reports{};  ///< reports 0.25, 0.5 and finally 0.75; absent without messages
 };
 
 namespace detail {
@@ -142,15 +142,17 @@ class ServiceSuite {
     report_.check(4, "a run that succeeds is started once and ended once, in that order",
                   one_good.started == 1 && one_good.ended == 1 && one_good.in_order,
                   std::to_string(one_good.started) + " starts, " + std::to_string(one_good.ended) + " ends");
-    report_.check(4, "exit code 0 is told as such", one_good.end.succeeded(), std::string(to_string(one_good.end.kind)));
+    report_.check(
+        4, "exit code 0 is told as such", one_good.end.succeeded(), std::string(to_string(one_good.end.kind)));
     const Heard& one_bad = heard_[run_of(2)];
     report_.check(4, "a run that fails is not told as success", one_bad.ended == 1 && !one_bad.end.succeeded());
     report_.check(4, "a run that fails by itself is neither killed nor lost",
                   one_bad.end.kind != EndKind::killed && one_bad.end.kind != EndKind::lost);
     if (trials_.cannot_start) {
       const Heard& never = heard_[run_of(3)];
-      report_.check(3, "a command that cannot start is an end with a reason, not an exception",
-                    never.ended == 1 && never.end.kind == EndKind::not_started && !never.end.message.empty(), never.end.message);
+      report_.check(
+          3, "a command that cannot start is an end with a reason, not an exception",
+          never.ended == 1 && never.end.kind == EndKind::not_started && !never.end.message.empty(), never.end.message);
     }
   }
 
@@ -167,8 +169,10 @@ class ServiceSuite {
     co_await std::move(hearing);
     auto quiet = nothing_more(service);
     co_await std::move(quiet);
-    report_.check(3, "a second submit of the same run makes no second job", heard_[run_of(1)].started <= 1 && heard_[run_of(1)].ended == 1);
-    report_.check(3, "the next attempt is a job of its own", heard_[run_of(1, 1)].ended == 1 && heard_[run_of(1, 1)].end.succeeded());
+    report_.check(3, "a second submit of the same run makes no second job",
+                  heard_[run_of(1)].started <= 1 && heard_[run_of(1)].ended == 1);
+    report_.check(3, "the next attempt is a job of its own",
+                  heard_[run_of(1, 1)].ended == 1 && heard_[run_of(1, 1)].end.succeeded());
   }
 
   awaitable<void> cancels(S& service, Context&) {
@@ -184,8 +188,8 @@ class ServiceSuite {
     auto hearing = listen(service, 1);
     co_await std::move(hearing);
     const JobEnd& end = heard_[run_of(1)].end;
-    report_.check(4, "an end on request says so, and why", end.kind == EndKind::killed && end.why == StopReason::early_stop,
-                  std::string(to_string(end.kind)));
+    report_.check(4, "an end on request says so, and why",
+                  end.kind == EndKind::killed && end.why == StopReason::early_stop, std::string(to_string(end.kind)));
     bool refused = false;
     try {
       auto unknown = service.cancel_trial_job(run_of(77), StopReason::user);
@@ -237,7 +241,8 @@ class ServiceSuite {
     const SteadyPoint before = context.clock().steady_now();
     auto cleaning = service.clean_up();
     co_await std::move(cleaning);
-    report_.check(7, "clean_up ends what runs within the context's limit", context.clock().steady_now() - before < context.shutdown_limit());
+    report_.check(7, "clean_up ends what runs within the context's limit",
+                  context.clock().steady_now() - before < context.shutdown_limit());
   }
 
   awaitable<void> messages(S& service, Context&) {
@@ -267,8 +272,9 @@ class ServiceSuite {
     intents.push_back(std::move(intent));
     auto adopting = service.adopt(std::move(intents));
     const std::vector<JobReport> reports = co_await std::move(adopting);
-    report_.check(8, "adopt answers for every intent, also for one without a job",
-                  reports.size() == 1 && reports.front().run == run_of(5) && reports.front().state != JobReport::State::running);
+    report_.check(
+        8, "adopt answers for every intent, also for one without a job",
+        reports.size() == 1 && reports.front().run == run_of(5) && reports.front().state != JobReport::State::running);
   }
 
   const std::function<S()>& make_;

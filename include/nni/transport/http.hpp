@@ -28,11 +28,11 @@ struct HttpOptions {
   /// Where to listen: `localhost`, or an address of this machine, `0.0.0.0` and `::` for all of them. Trials on other
   /// machines need one that they can reach; traffic is not encrypted, so keep to a network that you trust.
   std::string listen = "localhost";
-  std::string advertise = {};                          ///< host that trials are told; needed unless they run here
-  unsigned short port = 0;                             ///< 0: a free one
-  std::size_t max_body_bytes = 8 * 1024 * 1024;        ///< largest request of a trial
-  std::size_t max_connections = 20'000;                ///< of all trials together
-  Duration poll_window = std::chrono::seconds(30);     ///< how long a question for parameters is held open
+  std::string advertise = {};                       ///< host that trials are told; needed unless they run here
+  unsigned short port = 0;                          ///< 0: a free one
+  std::size_t max_body_bytes = 8 * 1024 * 1024;     ///< largest request of a trial
+  std::size_t max_connections = 20'000;             ///< of all trials together
+  Duration poll_window = std::chrono::seconds(30);  ///< how long a question for parameters is held open
 };
 
 /// Serves NNI's trial channel from this process: for trials that run elsewhere, or that no keeper looks after.

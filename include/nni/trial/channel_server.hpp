@@ -28,13 +28,13 @@ class ChannelCore;
 
 /// Settings of `ChannelServer`.
 struct ChannelServerOptions {
-  std::string listen = "localhost";                   ///< see `net::ServerOptions::listen`
-  unsigned short port = 0;                            ///< 0: a free one
-  std::string advertise = {};                         ///< host in the addresses that trials get; empty: `localhost`
-  std::string environment = "local-env";              ///< name of the environment in these addresses
-  std::size_t max_body_bytes = 8 * 1024 * 1024;       ///< largest request of a trial
-  std::size_t max_connections = 20'000;               ///< of all trials together
-  Duration poll_window = std::chrono::seconds(30);    ///< how long a trial's question for parameters is held open
+  std::string listen = "localhost";                 ///< see `net::ServerOptions::listen`
+  unsigned short port = 0;                          ///< 0: a free one
+  std::string advertise = {};                       ///< host in the addresses that trials get; empty: `localhost`
+  std::string environment = "local-env";            ///< name of the environment in these addresses
+  std::size_t max_body_bytes = 8 * 1024 * 1024;     ///< largest request of a trial
+  std::size_t max_connections = 20'000;             ///< of all trials together
+  Duration poll_window = std::chrono::seconds(30);  ///< how long a trial's question for parameters is held open
 };
 
 /// What one request of a trial brought: values, and perhaps texts that could not be understood.
@@ -47,9 +47,9 @@ class ChannelMessage {
   ChannelMessage(ChannelMessage&&) noexcept = default;
   ChannelMessage& operator=(ChannelMessage&&) noexcept = default;
 
-  RunId run;                          ///< from the token in the address, never from the payload
-  std::vector<Metric> metrics;        ///< in the order of the trial's reports; one, or many in a batch
-  std::vector<std::string> garbage;   ///< what could not be understood, shortened; the rest of a batch is kept
+  RunId run;                         ///< from the token in the address, never from the payload
+  std::vector<Metric> metrics;       ///< in the order of the trial's reports; one, or many in a batch
+  std::vector<std::string> garbage;  ///< what could not be understood, shortened; the rest of a batch is kept
 
   /// True when a final value is among the metrics: its record must be synced before the acknowledgement.
   [[nodiscard]] bool has_final() const noexcept {
@@ -81,7 +81,8 @@ class ChannelServer {
   /// @param options   address and limits
   /// @param handler   receives what trials report
   /// @param log       is told about trouble with clients; never about tokens
-  ChannelServer(boost::asio::any_io_executor executor, ChannelServerOptions options, ChannelHandler handler, Log log = {});
+  ChannelServer(boost::asio::any_io_executor executor, ChannelServerOptions options, ChannelHandler handler,
+                Log log = {});
   ChannelServer(ChannelServer&&) noexcept;
   ChannelServer& operator=(ChannelServer&&) noexcept;
   ~ChannelServer();

@@ -23,15 +23,15 @@ namespace nni::trial {
 /// One value on its way to the manager.
 struct Report {
   MetricKind kind = MetricKind::intermediate;
-  std::uint32_t sequence = 0;   ///< position among the values of its kind in this run, from 0
-  std::string value;            ///< JSON text
+  std::uint32_t sequence = 0;  ///< position among the values of its kind in this run, from 0
+  std::string value;           ///< JSON text
 };
 
 /// Settings of `Courier`.
 struct CourierOptions {
-  Duration patience = std::chrono::seconds(60);             ///< a manager that does not answer is tried for so long
-  Duration first_pause = std::chrono::milliseconds(50);     ///< between attempts, doubled each time ...
-  Duration longest_pause = std::chrono::seconds(2);         ///< ... up to this
+  Duration patience = std::chrono::seconds(60);          ///< a manager that does not answer is tried for so long
+  Duration first_pause = std::chrono::milliseconds(50);  ///< between attempts, doubled each time ...
+  Duration longest_pause = std::chrono::seconds(2);      ///< ... up to this
 };
 
 /// Brings values to the manager and parameters to the trial, through failures of the connection.
@@ -76,7 +76,7 @@ class Courier {
   Link link_;
   std::string parameter_id_ = "null";
   std::string body_;
-  std::string trouble_;   // why the last attempt failed
+  std::string trouble_;  // why the last attempt failed
   bool batches_ = true;
   bool gone_ = false;
   std::mutex mutex_;

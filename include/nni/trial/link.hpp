@@ -55,7 +55,7 @@ class Link {
 
   net::Url url_;
   Duration connect_timeout_;
-  std::mutex mutex_;                // guards the life of the socket against `abort`
+  std::mutex mutex_;  // guards the life of the socket against `abort`
   int socket_ = -1;
   std::atomic<bool> aborted_ = false;
   std::string request_;

@@ -22,10 +22,10 @@ namespace nni::trial {
 
 /// What a command of the channel asks for.
 enum class CommandType : std::uint8_t {
-  request_parameter,   ///< trial to manager: send me my parameters
-  parameter,           ///< manager to trial: `text` is a parameter record
-  metric,              ///< trial to manager: `text` is a metric payload
-  other                ///< a type of another version; `text` is its name
+  request_parameter,  ///< trial to manager: send me my parameters
+  parameter,          ///< manager to trial: `text` is a parameter record
+  metric,             ///< trial to manager: `text` is a metric payload
+  other               ///< a type of another version; `text` is its name
 };
 
 /// A command of the channel.
@@ -54,9 +54,9 @@ class MetricPayload {
 
   MetricKind kind = MetricKind::intermediate;
   std::uint32_t sequence = 0;
-  std::string value;                   ///< JSON text, verbatim
-  std::string parameter_id = "null";   ///< JSON text, as the parameter record has it
-  std::string trial_job_id;            ///< what the trial believes to be; not to be relied on
+  std::string value;                  ///< JSON text, verbatim
+  std::string parameter_id = "null";  ///< JSON text, as the parameter record has it
+  std::string trial_job_id;           ///< what the trial believes to be; not to be relied on
 };
 
 /// The JSON text of a payload, as NNI's own library writes it.
@@ -99,9 +99,9 @@ class Batch {
  public:
   Batch() = default;
 
-  std::vector<Metric> metrics;        ///< in the order of the body
-  std::vector<std::string> garbage;   ///< values that are not JSON, shortened
-  std::size_t count = 0;              ///< both together
+  std::vector<Metric> metrics;       ///< in the order of the body
+  std::vector<std::string> garbage;  ///< values that are not JSON, shortened
+  std::size_t count = 0;             ///< both together
 };
 
 /// Reads the body of a batch.

@@ -23,12 +23,13 @@ namespace nni::tuning {
 /// The two hooks are optional. A model promises that `suggest` and `generate`, and `learn` and `observe`, do the
 /// same: `suggest` answers false where `generate` answers nothing, and `learn` without a value tells of a failure.
 template <class T>
-concept PointTuner = Tuner<T> && requires(T& tuner, const T& same, ParameterId id, Point& into, const Point& point,
-                                          std::optional<double> value) {
-  { tuner.suggest(id, into) } -> std::same_as<bool>;
-  { tuner.learn(id, point, value) } -> std::same_as<void>;
-  { same.search_space() } -> std::convertible_to<const SearchSpace&>;
-};
+concept PointTuner =
+    Tuner<T> &&
+    requires(T& tuner, const T& same, ParameterId id, Point& into, const Point& point, std::optional<double> value) {
+      { tuner.suggest(id, into) } -> std::same_as<bool>;
+      { tuner.learn(id, point, value) } -> std::same_as<void>;
+      { same.search_space() } -> std::convertible_to<const SearchSpace&>;
+    };
 
 /// Drives a tuner by a plain loop: no experiment, no records, no Asio.
 ///
@@ -56,7 +57,7 @@ class AskTell {
 
   /// One suggestion.
   struct Trial {
-    ParameterId id;              ///< counted from 0
+    ParameterId id;  ///< counted from 0
     parameters_type parameters;
   };
 
@@ -96,7 +97,8 @@ class AskTell {
   /// @throws Error  `Errc::not_found` when the tuner has none
   [[nodiscard]] Trial ask() {
     std::optional<Trial> trial = try_ask();
-    if (!trial) throw Error(Errc::not_found, "the tuner has nothing more to suggest; use try_ask() where that may happen");
+    if (!trial)
+      throw Error(Errc::not_found, "the tuner has nothing more to suggest; use try_ask() where that may happen");
     return *std::move(trial);
   }
 

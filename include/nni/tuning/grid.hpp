@@ -51,11 +51,11 @@ class Grid {
  private:
   /// The grid of one axis.
   struct Line {
-    std::vector<double> positions;                      ///< only for numeric axes
-    std::vector<std::pair<double, double>> divisible;   ///< intervals with different values at their ends
-    std::size_t size = 0;                               ///< number of grid values
-    std::size_t known = 0;                              ///< how many of them the walks before this one had
-    std::size_t at = 0;                                 ///< where the walk stands
+    std::vector<double> positions;                     ///< only for numeric axes
+    std::vector<std::pair<double, double>> divisible;  ///< intervals with different values at their ends
+    std::size_t size = 0;                              ///< number of grid values
+    std::size_t known = 0;                             ///< how many of them the walks before this one had
+    std::size_t at = 0;                                ///< where the walk stands
   };
 
   void rewind();
@@ -68,9 +68,9 @@ class Grid {
 
   SearchSpace space_;
   std::vector<Line> lines_;
-  std::uint64_t first_ = 0;   ///< the suggestion with which the walk began
-  std::uint64_t next_ = 0;    ///< the suggestion that `advance` leads to
-  bool fresh_ = true;         ///< the walk stands on a point that was not looked at
+  std::uint64_t first_ = 0;  ///< the suggestion with which the walk began
+  std::uint64_t next_ = 0;   ///< the suggestion that `advance` leads to
+  bool fresh_ = true;        ///< the walk stands on a point that was not looked at
   bool ended_ = false;
 };
 

@@ -56,7 +56,9 @@ class Suggested {
   [[nodiscard]] Point& point() noexcept { return point_; }
 
   /// Prints the JSON text.
-  friend std::ostream& operator<<(std::ostream& out, const Suggested& suggested) { return out << suggested.to_parameters(); }
+  friend std::ostream& operator<<(std::ostream& out, const Suggested& suggested) {
+    return out << suggested.to_parameters();
+  }
 
  private:
   std::optional<double> number(std::string_view name) const {

@@ -27,12 +27,12 @@ enum class Liar {
 
 /// Settings of `Tpe`.
 struct TpeOptions {
-  int startup_trials = 10;     ///< random suggestions until so many results are known, at least 1
-  int candidates = 24;         ///< points that are drawn and compared for one suggestion, at least 1
-  double good_share = 0.1;     ///< share of the results that count as good, in (0, 1)
-  int good_at_most = 25;       ///< but never more than so many, at least 1
-  double prior_weight = 1.0;   ///< weight of the user's distribution; each result has 1; greater than 0
-  Liar liar = Liar::worst;     ///< for trials in flight
+  int startup_trials = 10;    ///< random suggestions until so many results are known, at least 1
+  int candidates = 24;        ///< points that are drawn and compared for one suggestion, at least 1
+  double good_share = 0.1;    ///< share of the results that count as good, in (0, 1)
+  int good_at_most = 25;      ///< but never more than so many, at least 1
+  double prior_weight = 1.0;  ///< weight of the user's distribution; each result has 1; greater than 0
+  Liar liar = Liar::worst;    ///< for trials in flight
 };
 
 /// Tree-structured Parzen estimator: draws where good results are dense and bad ones are not.
@@ -95,14 +95,15 @@ class Tpe {
   struct Record {
     double loss = 0.0;
     State state = State::running;
-    bool good = false;   ///< in the good part of the last split
+    bool good = false;  ///< in the good part of the last split
   };
 
   /// Behind a pointer, because the kernels refer to the axes of the space.
   struct Model {
-    explicit Model(SearchSpace from) : space(std::move(from)), bad(space.axes()), good(space.axes()), unvisited(space) {}
+    explicit Model(SearchSpace from)
+        : space(std::move(from)), bad(space.axes()), good(space.axes()), unvisited(space) {}
     SearchSpace space;
-    detail::Parzen bad;               ///< a kernel per record, those in the good part with weight 0
+    detail::Parzen bad;  ///< a kernel per record, those in the good part with weight 0
     detail::Parzen good;
     detail::Unvisited unvisited;
     std::vector<Record> records;
@@ -117,8 +118,8 @@ class Tpe {
   void settle(std::uint32_t index, State state, double loss);
   void split();
   [[nodiscard]] std::vector<std::uint32_t> best_records() const;
-  [[nodiscard]] std::vector<std::uint32_t>::iterator place_of(double loss, std::uint32_t index,
-                                                              std::vector<std::uint32_t>& ranked) const;
+  [[nodiscard]] std::vector<std::uint32_t>::iterator place_of(
+      double loss, std::uint32_t index, std::vector<std::uint32_t>& ranked) const;
   [[nodiscard]] float weight_of(State state) const noexcept;
   void draw_at_random(ParameterId id, Point& into);
   bool draw_by_model(ParameterId id, Point& into);

@@ -28,10 +28,10 @@ TrialJobDetail only_trial(std::function<void(TrialHandle&)> trial) {
 }  // namespace
 
 TEST_CASE("experiment: runs as many trials as it was told, and finds the best", "[experiment]") {
-  Experiment experiment{quiet(50, 4), platforms::InProcess{[](TrialHandle& trial) {
-                          trial.report_final_result(trial.parameter<double>("x"));
-                        }},
-                        tuning::Random{line(), seed(3)}};
+  Experiment experiment{
+      quiet(50, 4),
+      platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(trial.parameter<double>("x")); }},
+      tuning::Random{line(), seed(3)}};
 
   const Summary summary = experiment.run();
 
@@ -48,20 +48,22 @@ TEST_CASE("experiment: runs as many trials as it was told, and finds the best", 
 TEST_CASE("experiment: maximize turns best round", "[experiment]") {
   ExperimentOptions options = quiet(20);
   options.direction = maximize;
-  Experiment experiment{options, platforms::InProcess{[](TrialHandle& trial) {
-                          trial.report_final_result(trial.parameter<double>("x"));
-                        }},
-                        tuning::Random{line(), seed(3)}};
+  Experiment experiment{
+      options,
+      platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(trial.parameter<double>("x")); }},
+      tuning::Random{line(), seed(3)}};
 
   const Summary summary = experiment.run();
 
-  for (const TrialJobDetail& trial : summary.trials) CHECK(final_number(trial).value() <= final_number(*summary.best()).value());
+  for (const TrialJobDetail& trial : summary.trials)
+    CHECK(final_number(trial).value() <= final_number(*summary.best()).value());
 }
 
 TEST_CASE("experiment: one seed gives one set of suggestions, whatever the threads do", "[experiment]") {
   const auto run = [](std::size_t concurrency) {
-    Experiment experiment{quiet(30, concurrency), platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(0.0); }},
-                          tuning::Random{line(), seed(11)}};
+    Experiment experiment{
+        quiet(30, concurrency), platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(0.0); }},
+        tuning::Random{line(), seed(11)}};
     std::vector<std::string> texts;
     for (const TrialJobDetail& trial : experiment.run().trials) texts.push_back(trial.parameters.text());
     return texts;
@@ -76,7 +78,8 @@ TEST_CASE("experiment: a callable that throws has failed, with the text", "[expe
   CHECK(trial.message == "no such learning rate");
 }
 
-TEST_CASE("experiment: a callable that throws after its final value has failed, and the value is kept", "[experiment]") {
+TEST_CASE("experiment: a callable that throws after its final value has failed, and the value is kept",
+          "[experiment]") {
   const TrialJobDetail trial = only_trial([](TrialHandle& handle) {
     handle.report_final_result(0.5);
     throw std::runtime_error("afterwards");
@@ -112,7 +115,7 @@ TEST_CASE("experiment: a tuner without further suggestions ends it", "[experimen
 
   const Summary summary = experiment.run();
 
-  CHECK(summary.finished == 3);   // a small space is never suggested from twice
+  CHECK(summary.finished == 3);  // a small space is never suggested from twice
   CHECK(summary.status == ExperimentStatus::done);
 }
 
@@ -120,10 +123,11 @@ TEST_CASE("experiment: observers hear the start, each end and the summary", "[ex
   int starts = 0, ends = 0, progress = 0, summaries = 0;
   Experiment experiment{quiet(5), platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(1.0); }},
                         tuning::Random{line(), seed(1)}};
-  experiment.observe({.on_start = [&](const ExperimentStart& start) { starts += start.platform == "in_process"; },
-                      .on_trial_ended = [&](const TrialJobDetail&) { ++ends; },
-                      .on_progress = [&](const Progress& now) { progress += now.max_trials == 5; },
-                      .on_end = [&](const Summary& summary) { summaries += summary.finished == 5; }});
+  experiment.observe(
+      {.on_start = [&](const ExperimentStart& start) { starts += start.platform == "in_process"; },
+       .on_trial_ended = [&](const TrialJobDetail&) { ++ends; },
+       .on_progress = [&](const Progress& now) { progress += now.max_trials == 5; },
+       .on_end = [&](const Summary& summary) { summaries += summary.finished == 5; }});
 
   experiment.run();
 
@@ -135,8 +139,9 @@ TEST_CASE("experiment: observers hear the start, each end and the summary", "[ex
 
 TEST_CASE("experiment: every wrong option is named at once, before anything starts", "[experiment][errors]") {
   try {
-    Experiment experiment{ExperimentOptions{.id = "../etc", .concurrency = 0, .max_trials = 0, .trial_command = "python3 train.py"},
-                          platforms::InProcess{[](TrialHandle&) {}}};
+    Experiment experiment{
+        ExperimentOptions{.id = "../etc", .concurrency = 0, .max_trials = 0, .trial_command = "python3 train.py"},
+        platforms::InProcess{[](TrialHandle&) {}}};
     FAIL("nothing was refused");
   } catch (const ConfigError& error) {
     std::vector<std::string> keys;

@@ -38,8 +38,9 @@ double parabola(TrialHandle& trial) {
 
 template <class Tuner>
 Summary run(ExperimentOptions settings, Tuner tuner) {
-  Experiment experiment{std::move(settings), platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(parabola(trial)); }},
-                        datastore::Sqlite{}, std::move(tuner)};
+  Experiment experiment{
+      std::move(settings), platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(parabola(trial)); }},
+      datastore::Sqlite{}, std::move(tuner)};
   return experiment.run();
 }
 
@@ -56,7 +57,7 @@ TEST_CASE("resume: a larger budget goes on with the next suggestion", "[resume]"
 
   const Summary once = run(options(whole.path(), 20), tuning::Tpe{plane(), seed(5)});
   run(options(parts.path(), 8), tuning::Tpe{plane(), seed(5)});
-  const Summary again = run(options(parts.path(), 20), tuning::Tpe{plane(), seed(999)});   // the recorded seed counts
+  const Summary again = run(options(parts.path(), 20), tuning::Tpe{plane(), seed(999)});  // the recorded seed counts
 
   CHECK(again.finished == 20);
   CHECK(parameters_of(again) == parameters_of(once));
@@ -121,22 +122,23 @@ TEST_CASE("resume: an existing experiment is an error that says how to go on", "
 TEST_CASE("resume: what must exist and does not is an error, and leaves nothing that runs", "[resume][errors]") {
   const nni_test::TemporaryDirectory where;
 
-  CHECK_THROWS_WITH(run(options(where.path(), 2, Resume::always), tuning::Random{plane(), seed(1)}), Catch::Contains("there is no experiment"));
+  CHECK_THROWS_WITH(run(options(where.path(), 2, Resume::always), tuning::Random{plane(), seed(1)}),
+                    Catch::Contains("there is no experiment"));
 }
 
 TEST_CASE("resume: a second manager is refused with the owner's name", "[resume][errors]") {
   const nni_test::TemporaryDirectory where;
   std::string refusal;
-  Experiment first{options(where.path(), 1),
-                   platforms::InProcess{[&](TrialHandle& handle) {
-                     try {
-                       run(options(where.path(), 1), tuning::Random{plane(), seed(1)});
-                     } catch (const Error& error) {
-                       refusal = error.what();
-                     }
-                     handle.report_final_result(1.0);
-                   }},
-                   datastore::Sqlite{}, tuning::Random{plane(), seed(1)}};
+  Experiment first{
+      options(where.path(), 1), platforms::InProcess{[&](TrialHandle& handle) {
+        try {
+          run(options(where.path(), 1), tuning::Random{plane(), seed(1)});
+        } catch (const Error& error) {
+          refusal = error.what();
+        }
+        handle.report_final_result(1.0);
+      }},
+      datastore::Sqlite{}, tuning::Random{plane(), seed(1)}};
 
   CHECK(first.run().finished == 1);
 
@@ -167,8 +169,9 @@ TEST_CASE("view: a finished experiment can be looked at, and is not changed by i
   const nni_test::TemporaryDirectory where;
   const Summary before = run(options(where.path(), 4), tuning::Random{plane(), seed(1)});
 
-  const Summary seen = view(datastore::Sqlite{{.directory = where.path(), .read_only = true}}, ExperimentId("parabola"),
-                            where.path() / "parabola");
+  const Summary seen =
+      view(datastore::Sqlite{{.directory = where.path(), .read_only = true}}, ExperimentId("parabola"),
+           where.path() / "parabola");
 
   CHECK(seen.finished == 4);
   CHECK(parameters_of(seen) == parameters_of(before));

@@ -31,14 +31,16 @@ void wait_for_stop(TrialHandle& trial) {
 
 TEST_CASE("experiment: a stop request from another thread stops live trials and keeps the rest", "[experiment][stop]") {
   std::atomic<int> began = 0;
-  Experiment experiment{ExperimentOptions{.concurrency = 2, .max_trials = 100, .handle_signals = false},
-                        platforms::InProcess{[&](TrialHandle& trial) {
-                                               ++began;
-                                               began.notify_all();
-                                               wait_for_stop(trial);
-                                             },
-                                             {.threads = 2}},
-                        tuning::Random{line(), seed(1)}};
+  Experiment experiment{
+      ExperimentOptions{.concurrency = 2, .max_trials = 100, .handle_signals = false},
+      platforms::InProcess{
+          [&](TrialHandle& trial) {
+            ++began;
+            began.notify_all();
+            wait_for_stop(trial);
+          },
+          {.threads = 2}},
+      tuning::Random{line(), seed(1)}};
   std::jthread stopper([&] {
     for (int seen = began; seen < 2; seen = began) began.wait(seen);
     experiment.request_stop();
@@ -48,13 +50,14 @@ TEST_CASE("experiment: a stop request from another thread stops live trials and 
 
   CHECK(summary.status == ExperimentStatus::stopped);
   CHECK(summary.ordered == 2);
-  CHECK(summary.finished == 0);   // a resume runs them again
+  CHECK(summary.finished == 0);  // a resume runs them again
 }
 
 TEST_CASE("experiment: a stop request before the run starts nothing", "[experiment][stop]") {
-  Experiment experiment{ExperimentOptions{.max_trials = 3, .handle_signals = false},
-                        platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(1.0); }},
-                        tuning::Random{line(), seed(1)}};
+  Experiment experiment{
+      ExperimentOptions{.max_trials = 3, .handle_signals = false},
+      platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(1.0); }},
+      tuning::Random{line(), seed(1)}};
   experiment.request_stop();
 
   CHECK(experiment.run().finished == 0);
@@ -64,12 +67,15 @@ TEST_CASE("experiment: a trial that runs too long is stopped early and the next 
   testing::ManualClock clock;
   Runtime runtime(RuntimeOptions{.clock = clock});
   clock.attach(runtime.io());
-  Experiment experiment{ExperimentOptions{.max_trials = 2, .max_trial_duration = 1h, .handle_signals = false},
-                        platforms::InProcess{[](TrialHandle& trial) {
-                          if (trial.sequence() == 0) wait_for_stop(trial);
-                          else trial.report_final_result(1.0);
-                        }},
-                        tuning::Random{line(), seed(1)}};
+  Experiment experiment{
+      ExperimentOptions{.max_trials = 2, .max_trial_duration = 1h, .handle_signals = false},
+      platforms::InProcess{[](TrialHandle& trial) {
+        if (trial.sequence() == 0)
+          wait_for_stop(trial);
+        else
+          trial.report_final_result(1.0);
+      }},
+      tuning::Random{line(), seed(1)}};
 
   const Summary summary = clock.run(experiment.async_run(runtime.context()));
 
@@ -78,20 +84,22 @@ TEST_CASE("experiment: a trial that runs too long is stopped early and the next 
   CHECK(summary.trials.front().is_early_stopped);
 }
 
-TEST_CASE("experiment: after its duration no trial starts, and running ones end by themselves", "[experiment][limits]") {
+TEST_CASE("experiment: after its duration no trial starts, and running ones end by themselves",
+          "[experiment][limits]") {
   testing::ManualClock clock;
   Runtime runtime(RuntimeOptions{.clock = clock});
   clock.attach(runtime.io());
   std::mutex mutex;
   std::condition_variable changed;
   bool over = false;
-  Experiment experiment{ExperimentOptions{.concurrency = 1, .max_duration = 1h, .handle_signals = false},
-                        platforms::InProcess{[&](TrialHandle& trial) {
-                          std::unique_lock lock(mutex);
-                          changed.wait(lock, [&] { return over; });
-                          trial.report_final_result(1.0);
-                        }},
-                        tuning::Random{line(), seed(1)}};
+  Experiment experiment{
+      ExperimentOptions{.concurrency = 1, .max_duration = 1h, .handle_signals = false},
+      platforms::InProcess{[&](TrialHandle& trial) {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return over; });
+        trial.report_final_result(1.0);
+      }},
+      tuning::Random{line(), seed(1)}};
   // Time jumps freely while the trial waits; it is let go when the limit has passed.
   experiment.observe({.on_progress = [&](const Progress& now) {
     if (now.elapsed < 1h) return;
@@ -108,16 +116,17 @@ TEST_CASE("experiment: after its duration no trial starts, and running ones end 
 }
 
 TEST_CASE("experiment: an assessor stops hopeless trials, and they are told apart", "[experiment][assessor]") {
-  Experiment experiment{ExperimentOptions{.direction = maximize, .max_trials = 6, .handle_signals = false},
-                        platforms::InProcess{[](TrialHandle& trial) {
-                          const bool hopeless = trial.sequence() >= 4;
-                          trial.report_intermediate_result(hopeless ? 0.1 : 0.8);
-                          trial.report_intermediate_result(hopeless ? 0.1 : 0.9);
-                          if (hopeless) wait_for_stop(trial);
-                          trial.report_final_result(0.95);
-                          if (hopeless) throw std::runtime_error("told to stop");
-                        }},
-                        tuning::Random{line(), seed(1)}, assessing::MedianStop{{.start_step = 1}}};
+  Experiment experiment{
+      ExperimentOptions{.direction = maximize, .max_trials = 6, .handle_signals = false},
+      platforms::InProcess{[](TrialHandle& trial) {
+        const bool hopeless = trial.sequence() >= 4;
+        trial.report_intermediate_result(hopeless ? 0.1 : 0.8);
+        trial.report_intermediate_result(hopeless ? 0.1 : 0.9);
+        if (hopeless) wait_for_stop(trial);
+        trial.report_final_result(0.95);
+        if (hopeless) throw std::runtime_error("told to stop");
+      }},
+      tuning::Random{line(), seed(1)}, assessing::MedianStop{{.start_step = 1}}};
 
   const Summary summary = experiment.run();
 
@@ -125,7 +134,8 @@ TEST_CASE("experiment: an assessor stops hopeless trials, and they are told apar
   CHECK(summary.count(TrialJobStatus::early_stopped) == 2);
 }
 
-TEST_CASE("experiment: a callable that ignores its stop token ends the run with a clear log line", "[experiment][stop]") {
+TEST_CASE("experiment: a callable that ignores its stop token ends the run with a clear log line",
+          "[experiment][stop]") {
   // Static, because the thread that is left behind uses them when the test has returned.
   static std::mutex mutex;
   static std::condition_variable released;
@@ -133,17 +143,19 @@ TEST_CASE("experiment: a callable that ignores its stop token ends the run with 
   static std::atomic<bool> began = false;
   std::string logged;
   {
-    Experiment experiment{ExperimentOptions{.max_trials = 1,
-                                            .handle_signals = false,
-                                            .shutdown_limit = 50ms,
-                                            .log = [&](LogLevel, std::string_view, std::string_view text) { logged += text; }},
-                          platforms::InProcess{[](TrialHandle&) {
-                            began = true;
-                            began.notify_all();
-                            std::unique_lock lock(mutex);
-                            released.wait(lock, [] { return let_go; });
-                          }},
-                          tuning::Random{line(), seed(1)}};
+    Experiment experiment{
+        ExperimentOptions{
+            .max_trials = 1,
+            .handle_signals = false,
+            .shutdown_limit = 50ms,
+            .log = [&](LogLevel, std::string_view, std::string_view text) { logged += text; }},
+        platforms::InProcess{[](TrialHandle&) {
+          began = true;
+          began.notify_all();
+          std::unique_lock lock(mutex);
+          released.wait(lock, [] { return let_go; });
+        }},
+        tuning::Random{line(), seed(1)}};
     std::jthread stopper([&] {
       began.wait(false);
       experiment.request_stop();

@@ -41,7 +41,10 @@ std::function<TrialJobForm(RunId)> doing(const char* what) {
 
 TEST_CASE("in process: keeps the promises of a training service", "[in_process][conformance]") {
   const testing::ServiceTrials trials{
-      .succeeds = doing("nothing"), .fails = doing("fail"), .runs_until_stopped = doing("wait"), .reports = doing("report")};
+      .succeeds = doing("nothing"),
+      .fails = doing("fail"),
+      .runs_until_stopped = doing("wait"),
+      .reports = doing("report")};
 
   const testing::ConformanceReport report = testing::check_training_service<platforms::InProcess>(
       [] { return platforms::InProcess(act, {.threads = 2}); }, trials);

@@ -5,14 +5,17 @@
 using namespace nni;
 using namespace nni_test;
 
-LOCAL_TEST_CASE("local: a killed manager's trials go on, and the next one gets their values and their real exit codes", "[local][adoption]") {
+LOCAL_TEST_CASE("local: a killed manager's trials go on, and the next one gets their values and their real exit codes",
+                "[local][adoption]") {
   Place place;
   Fifo reported(ctx, place, "reported");
   Fifo gate(ctx, place, "gate");
   JobId job;
   {
-    ManagerProcess manager(ctx, place, 2, "keep",
-                           {program("local_trial").string(), "metric", "0.5", "tell", reported.path(), "wait", gate.path(), "metric", "0.75", "exit", "5"});
+    ManagerProcess manager(
+        ctx, place, 2, "keep",
+        {program("local_trial").string(), "metric", "0.5", "tell", reported.path(), "wait", gate.path(), "metric",
+         "0.75", "exit", "5"});
     co_await reported.told();
     co_await reported.told();
     const std::string line = co_await manager.line_of("submitted " + to_string(run_of(1)));
@@ -20,7 +23,7 @@ LOCAL_TEST_CASE("local: a killed manager's trials go on, and the next one gets t
     manager.kill();
   }
   CHECK(place.processes().size() == 2);
-  gate.let_go();   // one of them ends while nobody is there
+  gate.let_go();  // one of them ends while nobody is there
   const pid_t keeper = place.keeper();
 
   platforms::Local local = place.local();
@@ -57,13 +60,16 @@ LOCAL_TEST_CASE("local: a killed manager's trials go on, and the next one gets t
   CHECK(place.processes().empty());
 }
 
-LOCAL_TEST_CASE("local: a keeper without manager ends with its last trial, and the next manager still learns everything", "[local][adoption]") {
+LOCAL_TEST_CASE(
+    "local: a keeper without manager ends with its last trial, and the next manager still learns everything",
+    "[local][adoption]") {
   Place place;
   Fifo there(ctx, place, "there");
   Fifo gate(ctx, place, "gate");
   {
-    ManagerProcess manager(ctx, place, 1, "keep",
-                           {program("local_trial").string(), "metric", "1.5", "tell", there.path(), "wait", gate.path(), "signal", "9"});
+    ManagerProcess manager(
+        ctx, place, 1, "keep",
+        {program("local_trial").string(), "metric", "1.5", "tell", there.path(), "wait", gate.path(), "signal", "9"});
     co_await there.told();
     co_await manager.line_of("submitted");
     manager.kill();
@@ -80,7 +86,7 @@ LOCAL_TEST_CASE("local: a keeper without manager ends with its last trial, and t
   const Metric metric = co_await next_metric(local);
   const JobEnded end = co_await next_end(local);
 
-  CHECK(reports.at(0).state == JobReport::State::running);   // its value comes first, then its end
+  CHECK(reports.at(0).state == JobReport::State::running);  // its value comes first, then its end
   CHECK(metric.value == "1.5");
   CHECK(end.end.kind == EndKind::signalled);
   CHECK(end.end.code == 9);
@@ -132,9 +138,10 @@ LOCAL_TEST_CASE("local: a final value waits for the next manager, and the trial 
   Place place;
   Fifo there(ctx, place, "there");
   {
-    ManagerProcess manager(ctx, place, 1, "keep", {program("local_trial").string(), "tell", there.path(), "final", "0.9", "exit", "0"});
+    ManagerProcess manager(
+        ctx, place, 1, "keep", {program("local_trial").string(), "tell", there.path(), "final", "0.9", "exit", "0"});
     co_await there.told();
-    co_await manager.line_of("metric");   // it has it, but it never recorded it
+    co_await manager.line_of("metric");  // it has it, but it never recorded it
     manager.kill();
   }
   CHECK(place.processes().size() == 1);
@@ -169,7 +176,7 @@ LOCAL_TEST_CASE("local: a second manager is refused and told who is there", "[lo
   co_await second.clean_up();
 
   CHECK(refusal.find("process " + std::to_string(::getpid())) != std::string::npos);
-  co_await submit(first, trial_form(1, "exit 0"));   // the first one notices nothing
+  co_await submit(first, trial_form(1, "exit 0"));  // the first one notices nothing
   const JobEnded end = co_await next_end(first);
   CHECK(end.end.succeeded());
   co_await first.clean_up();

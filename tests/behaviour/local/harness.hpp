@@ -74,7 +74,9 @@ class Place {
   const std::filesystem::path& path() const noexcept { return path_; }
   nni::ExperimentId id() const { return nni::ExperimentId{path_.filename().string()}; }
   std::filesystem::path keeper_file(const char* name) const { return nni::keeper::keeper_directory(path_) / name; }
-  std::filesystem::path trial(nni::RunId run) const { return nni::keeper::trials_directory(path_, "local-env") / nni::to_string(run); }
+  std::filesystem::path trial(nni::RunId run) const {
+    return nni::keeper::trials_directory(path_, "local-env") / nni::to_string(run);
+  }
 
   std::string read(const std::filesystem::path& file) const {
     std::ifstream stream(file);
@@ -84,7 +86,8 @@ class Place {
   /// Processes of trials that live.
   std::vector<nni::process::Identity> processes() const {
     std::vector<nni::process::Identity> found;
-    for (const auto& one : nni::process::processes_with_variable("NNI_OUTPUT_DIR", path_.string() + "/")) found.push_back(one.process);
+    for (const auto& one : nni::process::processes_with_variable("NNI_OUTPUT_DIR", path_.string() + "/"))
+      found.push_back(one.process);
     return found;
   }
 
@@ -109,9 +112,10 @@ class Place {
 /// A place where a trial and its test meet.
 class Fifo {
  public:
-  Fifo(const nni::Context& ctx, const Place& place, const std::string& name) : path_((place.path() / name).string()), file_(ctx.executor()) {
+  Fifo(const nni::Context& ctx, const Place& place, const std::string& name)
+      : path_((place.path() / name).string()), file_(ctx.executor()) {
     if (::mkfifo(path_.c_str(), 0600) != 0 && errno != EEXIST) throw std::runtime_error("no FIFO");
-    file_.assign(::open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));   // both ends: nobody blocks, nobody hangs up
+    file_.assign(::open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));  // both ends: nobody blocks, nobody hangs up
   }
 
   const std::string& path() const noexcept { return path_; }
@@ -134,9 +138,11 @@ class Fifo {
 /// The program local_manager, which a test can kill.
 class ManagerProcess {
  public:
-  ManagerProcess(const nni::Context& ctx, const Place& place, int count, const char* mode, const std::vector<std::string>& command)
+  ManagerProcess(const nni::Context& ctx, const Place& place, int count, const char* mode,
+                 const std::vector<std::string>& command)
       : output_(ctx.executor()) {
-    std::vector<std::string> words{program("local_manager").string(), place.path().string(), place.id().value, std::to_string(count), mode, "--"};
+    std::vector<std::string> words{
+        program("local_manager").string(), place.path().string(), place.id().value, std::to_string(count), mode, "--"};
     words.insert(words.end(), command.begin(), command.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
@@ -205,7 +211,9 @@ inline nni::TrialJobForm trial_form(std::uint64_t number, const std::string& arg
   return form;
 }
 
-inline nni::RunId run_of(std::uint64_t number, std::uint32_t attempt = 0) { return nni::RunId{nni::TrialId{number}, attempt}; }
+inline nni::RunId run_of(std::uint64_t number, std::uint32_t attempt = 0) {
+  return nni::RunId{nni::TrialId{number}, attempt};
+}
 
 inline nni::Intent intent_of(nni::RunId run) {
   nni::Intent intent;
@@ -254,22 +262,22 @@ inline nni::awaitable<void> ended(const nni::Context& ctx, pid_t pid) {
 
 }  // namespace nni_test
 
-#define NNI_LOCAL_TEST_CASE_(body, ...)                                                                     \
-  static ::nni::awaitable<void> body(::nni::Context&);                                                      \
-  TEST_CASE(__VA_ARGS__) { ::nni_test::run_coroutine(&body, ::nni_test::process_watchdog); }                \
+#define NNI_LOCAL_TEST_CASE_(body, ...)                                                      \
+  static ::nni::awaitable<void> body(::nni::Context&);                                       \
+  TEST_CASE(__VA_ARGS__) { ::nni_test::run_coroutine(&body, ::nni_test::process_watchdog); } \
   static ::nni::awaitable<void> body([[maybe_unused]] ::nni::Context& ctx)
 
 /// `CO_TEST_CASE` with a watchdog for processes.
 #define LOCAL_TEST_CASE(...) NNI_LOCAL_TEST_CASE_(NNI_CO_TEST_NAME_(__LINE__), __VA_ARGS__)
 
-#define NNI_LAUNCH_TEST_CASE_(body, ...)                                                                                    \
-  static ::nni::awaitable<void> body(::nni::Context&, ::nni::platforms::Launch);                                            \
-  TEST_CASE(__VA_ARGS__) {                                                                                                  \
-    const auto launch = GENERATE(::nni::platforms::Launch::keeper, ::nni::platforms::Launch::direct);                       \
-    INFO((launch == ::nni::platforms::Launch::keeper ? "through a keeper" : "directly"));                                   \
-    ::nni_test::run_coroutine([launch](::nni::Context& context) { return body(context, launch); },                         \
-                              ::nni_test::process_watchdog);                                                                \
-  }                                                                                                                         \
+#define NNI_LAUNCH_TEST_CASE_(body, ...)                                                                    \
+  static ::nni::awaitable<void> body(::nni::Context&, ::nni::platforms::Launch);                            \
+  TEST_CASE(__VA_ARGS__) {                                                                                  \
+    const auto launch = GENERATE(::nni::platforms::Launch::keeper, ::nni::platforms::Launch::direct);       \
+    INFO((launch == ::nni::platforms::Launch::keeper ? "through a keeper" : "directly"));                   \
+    ::nni_test::run_coroutine(                                                                              \
+        [launch](::nni::Context& context) { return body(context, launch); }, ::nni_test::process_watchdog); \
+  }                                                                                                         \
   static ::nni::awaitable<void> body([[maybe_unused]] ::nni::Context& ctx, ::nni::platforms::Launch launch)
 
 /// The same, once through a keeper and once directly; `launch` says which.

@@ -5,13 +5,15 @@
 using namespace nni;
 using namespace nni_test;
 
-LOCAL_TEST_CASE("local: when the keeper is killed its trials are ended and told as lost, and new ones run", "[local][keeper]") {
+LOCAL_TEST_CASE("local: when the keeper is killed its trials are ended and told as lost, and new ones run",
+                "[local][keeper]") {
   Place place;
   Fifo there(ctx, place, "there");
   platforms::Local local = place.local();
   co_await local.start(ctx);
   co_await submit(local, trial_form(1, "metric 0.1 tell " + there.path() + " stop"));
-  co_await submit(local, trial_form(2, "child " + (place.path() / "child").string() + " tell " + there.path() + " stop"));
+  co_await submit(
+      local, trial_form(2, "child " + (place.path() / "child").string() + " tell " + there.path() + " stop"));
   co_await there.told();
   co_await there.told();
   const Metric metric = co_await next_metric(local);
@@ -37,11 +39,14 @@ LOCAL_TEST_CASE("local: when the keeper is killed its trials are ended and told 
   CHECK(place.keeper() == 0);
 }
 
-LOCAL_TEST_CASE("local: when manager and keeper were killed, the next manager ends the trials and hears that they are lost", "[local][keeper]") {
+LOCAL_TEST_CASE(
+    "local: when manager and keeper were killed, the next manager ends the trials and hears that they are lost",
+    "[local][keeper]") {
   Place place;
   Fifo there(ctx, place, "there");
   {
-    ManagerProcess manager(ctx, place, 1, "keep", {program("local_trial").string(), "metric", "0.1", "tell", there.path(), "stop"});
+    ManagerProcess manager(
+        ctx, place, 1, "keep", {program("local_trial").string(), "metric", "0.1", "tell", there.path(), "stop"});
     co_await there.told();
     co_await manager.line_of("submitted");
     ::kill(place.keeper(), SIGKILL);
@@ -58,12 +63,13 @@ LOCAL_TEST_CASE("local: when manager and keeper were killed, the next manager en
   const JobEnded end = co_await next_end(local);
 
   CHECK(reports.at(0).state == JobReport::State::running);
-  CHECK(metric.value == "0.1");   // what it had reported is kept
+  CHECK(metric.value == "0.1");  // what it had reported is kept
   CHECK(end.end.kind == EndKind::lost);
   co_await local.clean_up();
 }
 
-LOCAL_TEST_CASE("local: after a crash of a manager that launched directly, the left-overs are ended and run again", "[local][keeper]") {
+LOCAL_TEST_CASE("local: after a crash of a manager that launched directly, the left-overs are ended and run again",
+                "[local][keeper]") {
   Place place;
   Fifo there(ctx, place, "there");
   {
@@ -97,7 +103,7 @@ LOCAL_TEST_CASE("local: a restarted machine makes all runs lost, and kills nobod
     manager.kill();
   }
   std::ofstream(place.keeper_file("lock")) << "4711 an-earlier-boot\n";
-  CHECK(place.processes().size() == 1);   // whoever has these ids now is somebody else
+  CHECK(place.processes().size() == 1);  // whoever has these ids now is somebody else
 
   platforms::Local local = place.local();
   co_await local.start(ctx);

@@ -7,7 +7,8 @@
 using namespace nni;
 using namespace nni_test;
 
-LAUNCH_TEST_CASE("local: a trial that ends by itself is told with its start, its exit code and its directory", "[local]") {
+LAUNCH_TEST_CASE("local: a trial that ends by itself is told with its start, its exit code and its directory",
+                 "[local]") {
   Place place;
   platforms::Local local = place.local(launch);
   co_await local.start(ctx);
@@ -54,7 +55,7 @@ LAUNCH_TEST_CASE("local: what a trial prints is in the files of its directory", 
   platforms::Local local = place.local(launch);
   co_await local.start(ctx);
   TrialJobForm form = trial_form(1, "");
-  form.command = Command("echo to output; echo to error >&2; cat");   // standard input is empty
+  form.command = Command("echo to output; echo to error >&2; cat");  // standard input is empty
   co_await submit(local, std::move(form));
   const JobEnded end = co_await next_end(local);
 
@@ -73,9 +74,20 @@ LAUNCH_TEST_CASE("local: a trial finds NNI's variables, and its own win", "[loca
   platforms::Local local = place.local(launch);
   co_await local.start(ctx);
   ::unsetenv("SDK_PROCESS");
-  const std::vector<std::string> names{"NNI_PLATFORM",    "NNI_EXP_ID",      "NNI_SYS_DIR",  "NNI_OUTPUT_DIR", "NNI_CODE_DIR",       "NNI_TRIAL_JOB_ID",
-                                       "NNI_TRIAL_SEQ_ID", "SDK_PROCESS",     "REUSE_MODE",   "MULTI_PHASE",    "NNI_TEST_INHERITED", "MINE",
-                                       "NNI_TRIAL_COMMAND_CHANNEL"};
+  const std::vector<std::string> names{
+      "NNI_PLATFORM",
+      "NNI_EXP_ID",
+      "NNI_SYS_DIR",
+      "NNI_OUTPUT_DIR",
+      "NNI_CODE_DIR",
+      "NNI_TRIAL_JOB_ID",
+      "NNI_TRIAL_SEQ_ID",
+      "SDK_PROCESS",
+      "REUSE_MODE",
+      "MULTI_PHASE",
+      "NNI_TEST_INHERITED",
+      "MINE",
+      "NNI_TRIAL_COMMAND_CHANNEL"};
   std::string line = "directory";
   for (const std::string& name : names) {
     line += " variable " + name;
@@ -90,11 +102,12 @@ LAUNCH_TEST_CASE("local: a trial finds NNI's variables, and its own win", "[loca
 
   CHECK(end.end.succeeded());
   const std::string output = place.trial(run_of(4, 2)).string();
-  CHECK(place.read(output + "/trial.stdout") == place.path().string() + "\nNNI_PLATFORM=local\nNNI_EXP_ID=" + place.id().value + "\nNNI_SYS_DIR=" + output +
-                                                    "\nNNI_OUTPUT_DIR=" + output + "\nNNI_CODE_DIR=" + place.path().string() +
-                                                    "\nNNI_TRIAL_JOB_ID=" + to_string(TrialId{4}) +
-                                                    "\nNNI_TRIAL_SEQ_ID=3\nSDK_PROCESS\nREUSE_MODE\nMULTI_PHASE\nNNI_TEST_INHERITED=yes\nMINE=wins\n"
-                                                    "NNI_TRIAL_COMMAND_CHANNEL=http://elsewhere\n");
+  CHECK(place.read(output + "/trial.stdout") ==
+        place.path().string() + "\nNNI_PLATFORM=local\nNNI_EXP_ID=" + place.id().value + "\nNNI_SYS_DIR=" + output +
+            "\nNNI_OUTPUT_DIR=" + output + "\nNNI_CODE_DIR=" + place.path().string() +
+            "\nNNI_TRIAL_JOB_ID=" + to_string(TrialId{4}) +
+            "\nNNI_TRIAL_SEQ_ID=3\nSDK_PROCESS\nREUSE_MODE\nMULTI_PHASE\nNNI_TEST_INHERITED=yes\nMINE=wins\n"
+            "NNI_TRIAL_COMMAND_CHANNEL=http://elsewhere\n");
   co_await local.clean_up();
   ::unsetenv("NNI_TEST_INHERITED");
 }
@@ -122,7 +135,7 @@ LAUNCH_TEST_CASE("local: a command that cannot start ends the run with the reaso
   CHECK(first.end.message == "the command \"no-such-program-anywhere\" was not found in PATH");
   CHECK(second.end.kind == EndKind::not_started);
   CHECK(second.end.message.find((place.path() / "not-there").string()) != std::string::npos);
-  CHECK(third.end.kind == EndKind::exited);   // the shell started, and says so by its exit code
+  CHECK(third.end.kind == EndKind::exited);  // the shell started, and says so by its exit code
   CHECK(third.end.code == 127);
   co_await local.clean_up();
 }
@@ -159,12 +172,12 @@ LAUNCH_TEST_CASE("local: values come in order, and a final value is answered whe
   co_await local.start(ctx);
 
   co_await submit(local, trial_form(1, "parameters metric 0.25 metric 0.5 tell " + reported.path() + " final 0.75"));
-  co_await reported.told();   // intermediate values were answered although nobody took them
+  co_await reported.told();  // intermediate values were answered although nobody took them
   const Metric first = co_await next_metric(local);
   const Metric second = co_await next_metric(local);
   auto waiting = local.next_message();
   const TrialMessage last = co_await std::move(waiting);
-  CHECK(place.processes().size() == 1);   // it waits for the answer
+  CHECK(place.processes().size() == 1);  // it waits for the answer
   co_await local.acknowledge(last.receipt);
   const JobEnded end = co_await next_end(local);
   co_await local.settle(run_of(1));
@@ -274,7 +287,8 @@ LAUNCH_TEST_CASE("local: clean-up ends what still runs, whatever it ignores", "[
   platforms::Local local = place.local(launch);
   co_await local.start(ctx);
   co_await submit(local, trial_form(1, "ignore tell " + there.path() + " stop"));
-  co_await submit(local, trial_form(2, "child " + (place.path() / "child").string() + " tell " + there.path() + " stop"));
+  co_await submit(
+      local, trial_form(2, "child " + (place.path() / "child").string() + " tell " + there.path() + " stop"));
   co_await there.told();
   co_await there.told();
 

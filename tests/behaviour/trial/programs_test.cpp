@@ -26,7 +26,11 @@ Variables environment_of(const std::string& url, const std::string& directory = 
           {"NNI_TRIAL_SEQ_ID", "20"},         {"NNI_OUTPUT_DIR", directory}, {"NNI_EXP_ID", "exp"}};
 }
 
-const Variables by_hand = {{"NNI_TRIAL_COMMAND_CHANNEL", ""}, {"NNI_PLATFORM", ""}, {"NNI_TRIAL_JOB_ID", ""}, {"NNI_STANDALONE_PARAMETERS", ""}};
+const Variables by_hand = {
+    {"NNI_TRIAL_COMMAND_CHANNEL", ""},
+    {"NNI_PLATFORM", ""},
+    {"NNI_TRIAL_JOB_ID", ""},
+    {"NNI_STANDALONE_PARAMETERS", ""}};
 
 std::vector<std::string> words(std::initializer_list<std::string> given) {
   std::vector<std::string> result(given);
@@ -59,7 +63,8 @@ TEST_CASE("trial programs: what was reported before the end of main arrives", "[
   CHECK(channel.metrics().size() == 2000);
 }
 
-TEST_CASE("trial programs: a forked child cannot report, and its end takes nothing from the parent", "[trial][program]") {
+TEST_CASE("trial programs: a forked child cannot report, and its end takes nothing from the parent",
+          "[trial][program]") {
   ChannelThread channel;
 
   const ChildEnd end = run_child(words({"fork"}), environment_of(channel.admit(run, {})));
@@ -72,7 +77,9 @@ TEST_CASE("trial programs: without a manager the program prints", "[trial][progr
   const ChildEnd end = run_child(words({"values", "2"}), by_hand);
 
   CHECK(end.code == 0);
-  CHECK(end.output == "Intermediate result: 0.0  (Index 0)\nIntermediate result: 1.0  (Index 1)\nFinal result: 2.0\nSTANDALONE {} 0\n");
+  CHECK(
+      end.output ==
+      "Intermediate result: 0.0  (Index 0)\nIntermediate result: 1.0  (Index 1)\nFinal result: 2.0\nSTANDALONE {} 0\n");
 }
 
 TEST_CASE("trial programs: a manager of another kind is refused in words", "[trial][program]") {
@@ -94,9 +101,11 @@ TEST_CASE("shell trials: parameters and results by command line", "[trial][repor
   const nni_test::TemporaryDirectory directory;
   ChannelThread channel;
   const Variables environment = environment_of(
-      channel.admit(run, Parameters(std::string(R"({"lr": 0.10, "optimizer": {"name": "adam"}, "layers": [16, 8]})"))), directory.path().string());
+      channel.admit(run, Parameters(std::string(R"({"lr": 0.10, "optimizer": {"name": "adam"}, "layers": [16, 8]})"))),
+      directory.path().string());
 
-  CHECK(run_child(words({"parameters"}), environment).output == "{\"lr\": 0.10, \"optimizer\": {\"name\": \"adam\"}, \"layers\": [16, 8]}\n");
+  CHECK(run_child(words({"parameters"}), environment).output ==
+        "{\"lr\": 0.10, \"optimizer\": {\"name\": \"adam\"}, \"layers\": [16, 8]}\n");
   CHECK(run_child(words({"parameter", "optimizer/name"}), environment).output == "adam\n");
   CHECK(run_child(words({"parameter", "lr"}), environment).output == "0.1\n");
   CHECK(run_child(words({"parameter", "layers"}), environment).output == "[16,8]\n");
@@ -149,8 +158,14 @@ TEST_CASE("shell trials: the next attempt in the same directory counts from 0 ag
 }
 
 TEST_CASE("shell trials: a wrong command line is refused with what would be right", "[trial][report]") {
-  for (const auto& wrong : std::vector<std::vector<std::string>>{{"report"}, {"report", "0.5"}, {"report", "intermediate"}, {"report", "final", "abc"},
-                                                                 {"report", "final", "1", "2"}, {"parameter"}, {"parameters", "x"}}) {
+  for (const auto& wrong : std::vector<std::vector<std::string>>{
+           {"report"},
+           {"report", "0.5"},
+           {"report", "intermediate"},
+           {"report", "final", "abc"},
+           {"report", "final", "1", "2"},
+           {"parameter"},
+           {"parameters", "x"}}) {
     std::vector<std::string> arguments = wrong;
     arguments.insert(arguments.begin(), nni_test::program("sdk_trial").string());
     const ChildEnd end = run_child(arguments, by_hand);
@@ -163,7 +178,8 @@ TEST_CASE("shell trials: a wrong command line is refused with what would be righ
   CHECK(help.output.find("report intermediate VALUE") != std::string::npos);
 }
 
-TEST_CASE("shell trials: a parameter that does not exist, and a directory that cannot be written, are errors in words", "[trial][report]") {
+TEST_CASE("shell trials: a parameter that does not exist, and a directory that cannot be written, are errors in words",
+          "[trial][report]") {
   const nni_test::TemporaryDirectory directory;
   ChannelThread channel;
   const std::string url = channel.admit(run, Parameters(std::string(R"({"lr": 0.1})")));

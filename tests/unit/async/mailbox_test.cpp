@@ -1,5 +1,7 @@
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <random>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -211,6 +213,35 @@ TEST_CASE("mailbox: a receive that loses a race takes no value with it", "[async
     CHECK(winner == 0);
     CHECK(got == Numbers{1});
   }
+}
+
+TEST_CASE("mailbox: whatever is cancelled whenever, each value arrives once", "[async][mailbox]") {
+  constexpr int values = 2'000;
+  const unsigned seed = GENERATE(1U, 2U, 3U);
+  std::minstd_rand dice(seed);
+  boost::asio::io_context context;
+  Box box(3);
+  Numbers all(values);
+  std::iota(all.begin(), all.end(), 0);
+  Numbers got;
+  const Started sender(context, send_all(box, all));
+
+  std::vector<Started> receivers;
+  for (int round = 0; got.size() < values && round < 100 * values; ++round) {
+    switch (dice() % 4) {
+      case 0: receivers.emplace_back(context, receive_one(box, got)); break;
+      case 1:
+        if (!receivers.empty()) receivers[dice() % receivers.size()].cancel();
+        break;
+      default: context.restart(); context.poll_one();
+    }
+    std::erase_if(receivers, [](const Started& receiver) { return receiver.done(); });
+  }
+
+  CAPTURE(seed);
+  CHECK(got == all);
+  settle(context);
+  CHECK(sender.succeeded());
 }
 
 TEST_CASE("mailbox: one without capacity is refused", "[async][mailbox]") { CHECK_THROWS_AS(Box(0), nni::Error); }

@@ -65,7 +65,8 @@ TEST_CASE("axis: normal types have no limits, and a logarithmic one may be round
   CHECK(axis_of(qnormal("x", 0.0, 1.0, 0.5)).value_at(0.975) == 2.0);
   CHECK(axis_of(qlognormal("x", 0.0, 1.0, 1.0)).value_at(0.01) == 0.0);
 
-  for (const Dimension& extreme : {normal("x", 0.0, 1e300), qnormal("x", 0.0, 1e300, 1e-3), lognormal("x", 0.0, 500.0)}) {
+  for (const Dimension& extreme :
+       {normal("x", 0.0, 1e300), qnormal("x", 0.0, 1e300, 1e-3), lognormal("x", 0.0, 500.0)}) {
     CHECK(std::isfinite(axis_of(extreme).value_at(0.0)));
     CHECK(std::isfinite(axis_of(extreme).value_at(1.0)));
     CHECK(std::isfinite(axis_of(extreme).value_at(1e-16)));
@@ -74,11 +75,12 @@ TEST_CASE("axis: normal types have no limits, and a logarithmic one may be round
 }
 
 TEST_CASE("axis: the position of a value leads back to it, for every type", "[core][axis]") {
-  const std::vector<Dimension> dimensions{uniform("a", -5.0, 7.0),        loguniform("b", 1e-6, 10.0),
-                                          quniform("c", 0.3, 9.1, 0.7),   qloguniform("d", 1.0, 1000.0, 3.0),
-                                          randint("e", -3, 12),           normal("f", 2.0, 3.0),
-                                          qnormal("g", 2.0, 3.0, 0.5),    lognormal("h", 0.0, 1.5),
-                                          qlognormal("i", 1.0, 1.0, 2.0), choice("j", {1, 2, 3, 4, 5})};
+  const std::vector<Dimension> dimensions{
+      uniform("a", -5.0, 7.0),        loguniform("b", 1e-6, 10.0),
+      quniform("c", 0.3, 9.1, 0.7),   qloguniform("d", 1.0, 1000.0, 3.0),
+      randint("e", -3, 12),           normal("f", 2.0, 3.0),
+      qnormal("g", 2.0, 3.0, 0.5),    lognormal("h", 0.0, 1.5),
+      qlognormal("i", 1.0, 1.0, 2.0), choice("j", {1, 2, 3, 4, 5})};
   for (const Dimension& dimension : dimensions) {
     const Axis axis = axis_of(dimension);
     INFO(dimension.name);

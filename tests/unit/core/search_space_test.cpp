@@ -13,21 +13,23 @@ namespace nni {
 namespace {
 
 SearchSpace every_type() {
-  return {choice("kind", {"a", "b"}),
-          choice("mixed", {1, 2.5, "three", true}),
-          randint("n", 1, 10),
-          uniform("x", -5.0, 5.0),
-          quniform("units", 8, 256, 8),
-          loguniform("lr", 1e-4, 1e-1),
-          qloguniform("steps", 1, 1000, 1),
-          normal("shift", 0.0, 1.0),
-          qnormal("turn", 0.0, 90.0, 15.0),
-          lognormal("scale", 0.0, 0.5),
-          qlognormal("depth", 1.0, 0.5, 1.0),
-          choice("optimizer", {branch("sgd", {uniform("momentum", 0.0, 1.0)}),
-                               branch("adam", {loguniform("epsilon", 1e-9, 1e-2),
-                                               choice("decay", {branch("step", {randint("every", 1, 5)}), branch("none")})}),
-                               branch("plain")})};
+  return {
+      choice("kind", {"a", "b"}),
+      choice("mixed", {1, 2.5, "three", true}),
+      randint("n", 1, 10),
+      uniform("x", -5.0, 5.0),
+      quniform("units", 8, 256, 8),
+      loguniform("lr", 1e-4, 1e-1),
+      qloguniform("steps", 1, 1000, 1),
+      normal("shift", 0.0, 1.0),
+      qnormal("turn", 0.0, 90.0, 15.0),
+      lognormal("scale", 0.0, 0.5),
+      qlognormal("depth", 1.0, 0.5, 1.0),
+      choice("optimizer",
+             {branch("sgd", {uniform("momentum", 0.0, 1.0)}),
+              branch("adam", {loguniform("epsilon", 1e-9, 1e-2),
+                              choice("decay", {branch("step", {randint("every", 1, 5)}), branch("none")})}),
+              branch("plain")})};
 }
 
 std::vector<std::string> lines(const std::vector<Problem>& problems) {
@@ -69,8 +71,7 @@ TEST_CASE("search space: every type is written in NNI's form", "[core][search_sp
   CHECK(spec("turn") == R"({"_type":"qnormal","_value":[0E0,9E1,1.5E1]})");
   CHECK(spec("scale") == R"({"_type":"lognormal","_value":[0E0,5E-1]})");
   CHECK(spec("depth") == R"({"_type":"qlognormal","_value":[1E0,5E-1,1E0]})");
-  CHECK(written.at("optimizer") ==
-        boost::json::parse(R"({"_type":"choice","_value":[
+  CHECK(written.at("optimizer") == boost::json::parse(R"({"_type":"choice","_value":[
             {"_name":"sgd","momentum":{"_type":"uniform","_value":[0.0,1.0]}},
             {"_name":"adam","epsilon":{"_type":"loguniform","_value":[1e-9,1e-2]},
              "decay":{"_type":"choice","_value":[{"_name":"step","every":{"_type":"randint","_value":[1,5]}},{"_name":"none"}]}},
@@ -92,8 +93,8 @@ TEST_CASE("search space: axes are flat, a choice before what depends on it", "[c
   for (const Axis& axis : space.axes()) paths.push_back(axis.path);
 
   CHECK(std::vector<std::string>(paths.begin() + 11, paths.end()) ==
-        std::vector<std::string>{"optimizer", "optimizer/momentum", "optimizer/epsilon", "optimizer/decay",
-                                 "optimizer/decay/every"});
+        std::vector<std::string>{
+            "optimizer", "optimizer/momentum", "optimizer/epsilon", "optimizer/decay", "optimizer/decay/every"});
   CHECK(space.axes()[11].end == 16);
   CHECK(space.axes()[13].parent == 11);
   CHECK(space.axes()[13].branch == 1);
@@ -101,7 +102,8 @@ TEST_CASE("search space: axes are flat, a choice before what depends on it", "[c
   CHECK(space.axes()[0].parent == Axis::no_parent);
 }
 
-TEST_CASE("search space: a point is written as the trial sees it, nested choices as objects with a _name", "[core][search_space]") {
+TEST_CASE("search space: a point is written as the trial sees it, nested choices as objects with a _name",
+          "[core][search_space]") {
   const SearchSpace space{uniform("x", 0.0, 2.0), quniform("q", 8, 64, 8), randint("n", 0, 9), choice("c", {"a", "b"}),
                           choice("kind", {branch("conv", {randint("width", 1, 4)}), branch("none")})};
   Point point;
@@ -137,9 +139,10 @@ TEST_CASE("search space: parameters are read back to the point that they came fr
 }
 
 TEST_CASE("search space: a finite space counts and numbers its configurations", "[core][search_space]") {
-  const SearchSpace space{choice("c", {"a", "b"}),
-                          choice("kind", {branch("conv", {randint("width", 1, 4), quniform("q", 2, 10, 5)}), branch("none"),
-                                          branch("pool", {choice("size", {2, 3})})})};
+  const SearchSpace space{
+      choice("c", {"a", "b"}),
+      choice("kind", {branch("conv", {randint("width", 1, 4), quniform("q", 2, 10, 5)}), branch("none"),
+                      branch("pool", {choice("size", {2, 3})})})};
   REQUIRE(space.size() == 2 * (3 * 3 + 1 + 2));
 
   std::set<std::string> texts;
@@ -164,31 +167,38 @@ TEST_CASE("search space: options of a choice may come from a container", "[core]
   const std::vector<std::string> names{"a", "b"};
   const std::vector<int> sizes{16, 32};
 
-  CHECK(SearchSpace{choice("k", names), choice("s", sizes)} == SearchSpace{choice("k", {"a", "b"}), choice("s", {16, 32})});
+  CHECK(SearchSpace{choice("k", names), choice("s", sizes)} ==
+        SearchSpace{choice("k", {"a", "b"}), choice("s", {16, 32})});
 }
 
 TEST_CASE("search space: everything that is wrong in code is reported at once, with key, value and remedy",
           "[core][search_space]") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto problems = problems_of([nan] {
-    return SearchSpace{uniform("x", 5.0, -5.0),       loguniform("lr", 0.0, 0.1), quniform("q", 0, 1, 0), randint("n", 3, 3),
-                       normal("z", 0.0, -1.0),        uniform("x", 0.0, 1.0),     uniform("y", nan, 1.0), choice("c", std::vector<int>{}),
-                       choice("k", {1, branch("b")}), choice("m", {branch("a", {uniform("w", 1.0, 0.5)}), branch("a")}),
-                       uniform("", 0.0, 1.0)};
+    return SearchSpace{
+        uniform("x", 5.0, -5.0),       loguniform("lr", 0.0, 0.1),
+        quniform("q", 0, 1, 0),        randint("n", 3, 3),
+        normal("z", 0.0, -1.0),        uniform("x", 0.0, 1.0),
+        uniform("y", nan, 1.0),        choice("c", std::vector<int>{}),
+        choice("k", {1, branch("b")}), choice("m", {branch("a", {uniform("w", 1.0, 0.5)}), branch("a")}),
+        uniform("", 0.0, 1.0)};
   });
 
-  CHECK(problems == Lines{"space.x.max: is -5.0, but must be greater than min, which is 5.0",
-                          "space.lr.min: is 0.0, but must be greater than 0, because loguniform takes its logarithm",
-                          "space.q.q: is 0.0, but must be greater than 0",
-                          "space.n.max: is 3, but must be greater than min, which is 3; max itself is never taken",
-                          "space.z.sigma: is -1.0, but must be greater than 0",
-                          "space.x: is there twice; give every dimension a name of its own",
-                          "space.y.min: is NaN, but must be a finite number",
-                          "space.c: is a choice without options; give at least one",
-                          "space.k._value[1]: is \"b\", a branch; the options of one choice are either all branches or all plain values",
-                          "space.m.a.w.max: is 0.5, but must be greater than min, which is 1.0",
-                          "space.m._value[1]: is a second branch named \"a\"; give every branch a name of its own",
-                          "space: has a dimension without a name"});
+  CHECK(
+      problems ==
+      Lines{
+          "space.x.max: is -5.0, but must be greater than min, which is 5.0",
+          "space.lr.min: is 0.0, but must be greater than 0, because loguniform takes its logarithm",
+          "space.q.q: is 0.0, but must be greater than 0",
+          "space.n.max: is 3, but must be greater than min, which is 3; max itself is never taken",
+          "space.z.sigma: is -1.0, but must be greater than 0",
+          "space.x: is there twice; give every dimension a name of its own",
+          "space.y.min: is NaN, but must be a finite number", "space.c: is a choice without options; give at least one",
+          "space.k._value[1]: is \"b\", a branch; the options of one choice are either all branches or all plain "
+          "values",
+          "space.m.a.w.max: is 0.5, but must be greater than min, which is 1.0",
+          "space.m._value[1]: is a second branch named \"a\"; give every branch a name of its own",
+          "space: has a dimension without a name"});
 }
 
 TEST_CASE("search space: everything that is wrong in JSON is reported at once, with key, value and remedy",
@@ -209,18 +219,18 @@ TEST_CASE("search space: everything that is wrong in JSON is reported at once, w
   const std::string types =
       "one of choice, randint, uniform, quniform, loguniform, qloguniform, normal, qnormal, lognormal, qlognormal";
 
-  CHECK(problems == Lines{"space.a: is 3, but must be an object with \"_type\" and \"_value\"",
-                          "space.b._type: is \"uniformly\", but must be " + types,
-                          "space.c._type: is missing; give " + types,
-                          "space.d._value: is missing; give a list",
-                          "space.e._value: is 7, but must be a list",
-                          "space.f._value: is [0,1], but quniform needs [min, max, q]",
-                          "space.g._value[0]: is \"0\", but uniform needs [min, max] of numbers",
-                          "space.h._value[0]: is 0.5, but randint needs [min, max] of integers",
-                          "space.i._value[1]: is null; an option is a number, a string, true, false, or an object with a \"_name\"",
-                          "space.i._value[2]: is {\"name\":\"x\"}; an option is a number, a string, true, false, or an object with a \"_name\"",
-                          "space.j.in.w._type: is \"foo\", but must be " + types,
-                          "space.k.min: is -1.0, but must be greater than 0, because loguniform takes its logarithm"});
+  CHECK(problems ==
+        Lines{"space.a: is 3, but must be an object with \"_type\" and \"_value\"",
+              "space.b._type: is \"uniformly\", but must be " + types, "space.c._type: is missing; give " + types,
+              "space.d._value: is missing; give a list", "space.e._value: is 7, but must be a list",
+              "space.f._value: is [0,1], but quniform needs [min, max, q]",
+              "space.g._value[0]: is \"0\", but uniform needs [min, max] of numbers",
+              "space.h._value[0]: is 0.5, but randint needs [min, max] of integers",
+              "space.i._value[1]: is null; an option is a number, a string, true, false, or an object with a \"_name\"",
+              "space.i._value[2]: is {\"name\":\"x\"}; an option is a number, a string, true, false, or an object with "
+              "a \"_name\"",
+              "space.j.in.w._type: is \"foo\", but must be " + types,
+              "space.k.min: is -1.0, but must be greater than 0, because loguniform takes its logarithm"});
 }
 
 TEST_CASE("search space: text that is no JSON object is refused", "[core][search_space]") {
@@ -228,7 +238,8 @@ TEST_CASE("search space: text that is no JSON object is refused", "[core][search
         Lines{"space: is [1], but must be an object: {\"name\": {\"_type\": ..., \"_value\": [...]}}"});
   REQUIRE(problems_of_json("{").size() == 1);
   CHECK(problems_of_json("{").front().substr(0, 18) == "space: is not JSON");
-  CHECK(problems_of([] { return SearchSpace::from_json(R"({"x": 1})", "searchSpace"); }).front().substr(0, 13) == "searchSpace.x");
+  CHECK(problems_of([] { return SearchSpace::from_json(R"({"x": 1})", "searchSpace"); }).front().substr(0, 13) ==
+        "searchSpace.x");
 }
 
 TEST_CASE("search space: the key that holds a branch is not free for a dimension", "[core][search_space]") {

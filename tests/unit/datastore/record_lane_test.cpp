@@ -33,6 +33,17 @@ class Journal {
     if (!open_) --passes_;
     inside_ = false;
   }
+  void enter_sync() {
+    std::unique_lock lock(mutex_);
+    calls_.push_back("sync");
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return disk_ready_; });
+  }
+  void set_disk_ready(bool ready) {
+    const std::lock_guard lock(mutex_);
+    disk_ready_ = ready;
+    changed_.notify_all();
+  }
   void set_open(bool open) {
     const std::lock_guard lock(mutex_);
     open_ = open;
@@ -67,6 +78,7 @@ class Journal {
   std::condition_variable changed_;
   std::vector<std::string> calls_;
   bool open_ = true;
+  bool disk_ready_ = true;
   int passes_ = 0;
   bool inside_ = false;
   bool overlapped_ = false;
@@ -81,7 +93,7 @@ class ScriptedRecorder final : public Recorder {
     if (journal_.record_fails) throw Error(Errc::storage_failed, "no room");
   }
   void sync() override {
-    journal_.enter("sync");
+    journal_.enter_sync();
     if (journal_.sync_fails) throw Error(Errc::storage_failed, "no disk");
   }
   bool wants_tidying() const noexcept override { return journal_.untidy; }
@@ -235,14 +247,41 @@ TEST_CASE("lane: after a failed sync nothing is called synced", "[datastore][lan
   CHECK(bench.journal.calls() == "record 1, sync, record 1, sync");
 }
 
-TEST_CASE("lane: tidying waits until those who wait have their answer", "[datastore][lane]") {
+TEST_CASE("lane: who waits for written does not wait for a sync under way", "[datastore][lane]") {
   Bench bench;
+  bench.journal.set_disk_ready(false);
+  bool synced = false;
+  boost::asio::co_spawn(bench.runtime.io(), bench.lane->synced(bench.append(1)), [&synced](std::exception_ptr failure) {
+    synced = !failure;
+  });
+  bench.run(bench.lane->written(StorePosition{1}));
+  while (bench.journal.calls() != "record 1, sync") bench.runtime.io().run_one();
+
+  bench.run(bench.lane->written(bench.append(2)));
+  CHECK_FALSE(synced);
+  CHECK(bench.journal.calls() == "record 1, sync, record 2");
+
+  bench.journal.set_disk_ready(true);
+  bench.run(bench.lane->synced(StorePosition{3}));
+  CHECK(synced);
+  CHECK(bench.journal.calls() == "record 1, sync, record 2, sync");
+}
+
+TEST_CASE("lane: tidying comes after the answer to who waits", "[datastore][lane]") {
+  Bench bench;
+  bench.journal.set_open(false);
   bench.journal.untidy = true;
+  const StorePosition at = bench.append(1);
+  bench.journal.let_one_pass();
 
-  bench.run(bench.lane->synced(bench.append(1)));
+  bench.run(bench.lane->written(at));
+
+  bench.journal.wait_for_calls(2);
+  CHECK(bench.journal.calls() == "record 1, tidy");
+  bench.journal.set_open(true);
   bench.run(bench.lane->drained());
-
-  CHECK(bench.journal.calls() == "record 1, sync, tidy");
+  CHECK(bench.journal.calls() == "record 1, tidy, sync");
+  CHECK_FALSE(bench.journal.overlapped());
 }
 
 TEST_CASE("lane: a lane that nobody holds any more still writes what it was given", "[datastore][lane]") {

@@ -50,7 +50,9 @@ class Observed {
   void begin() {
     keeper_ = std::make_unique<Keeper>(ctx_->executor(), options_);
     keeper_->recover();
-    keeper_->on_records([this](std::string_view frames, std::uint64_t first, std::uint64_t end) { take(frames, first, end); });
+    keeper_->on_records([this](std::string_view frames, std::uint64_t first, std::uint64_t end) {
+      take(frames, first, end);
+    });
   }
 
   awaitable<void> open() { return keeper_->open(); }
@@ -130,14 +132,17 @@ CO_TEST_CASE("keeper: a start and an end are told in order, after they were writ
   co_await observed.keeper().close();
 }
 
-CO_TEST_CASE("keeper: a trial that ignores SIGINT is killed after the grace, with its children in other groups", "[keeper]") {
+CO_TEST_CASE("keeper: a trial that ignores SIGINT is killed after the grace, with its children in other groups",
+             "[keeper]") {
   Observed observed(ctx);
   co_await observed.open();
   const std::string ready = (observed.directory() / "ready").string();
   REQUIRE(::mkfifo(ready.c_str(), 0600) == 0);
   boost::asio::posix::stream_descriptor meeting(ctx.executor(), ::open(ready.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   // The shell and its child in a session of its own both ignore SIGINT; the last word is written when both are there.
-  observed.start(1, "trap '' INT; mkfifo fifo; setsid sh -c 'echo $$ > child; echo > fifo; sleep 1000' & read line < fifo; echo > ready; sleep 1000");
+  observed.start(1,
+                 "trap '' INT; mkfifo fifo; setsid sh -c 'echo $$ > child; echo > fifo; sleep 1000' & read line < "
+                 "fifo; echo > ready; sleep 1000");
   const Record started = co_await observed.next(Record::Kind::started);
   co_await meeting.async_wait(boost::asio::posix::descriptor_base::wait_read, boost::asio::use_awaitable);
   pid_t child = 0;
@@ -155,7 +160,7 @@ CO_TEST_CASE("keeper: a trial that ignores SIGINT is killed after the grace, wit
   const auto left = process::processes_with_variable("NNI_OUTPUT_DIR", observed.directory().string());
   std::vector<process::Identity> alive;
   for (const auto& one : left) alive.push_back(one.process);
-  process::kill_and_wait(alive, std::chrono::seconds(5));   // they are killed already; this waits for it
+  process::kill_and_wait(alive, std::chrono::seconds(5));  // they are killed already; this waits for it
   CHECK_FALSE(process::identify(child));
   co_await observed.keeper().close();
 }
@@ -173,7 +178,8 @@ CO_TEST_CASE("keeper: a run that is stopped before its turn never starts", "[kee
   }
 
   CHECK(ends[RunId{TrialId{20}, 0}].kind == EndKind::killed);
-  CHECK_FALSE(std::filesystem::exists(keeper::trials_directory(observed.directory(), "local-env") / to_string(RunId{TrialId{20}, 0})));
+  CHECK_FALSE(std::filesystem::exists(
+      keeper::trials_directory(observed.directory(), "local-env") / to_string(RunId{TrialId{20}, 0})));
   CHECK(ends[RunId{TrialId{1}, 0}].succeeded());
   co_await observed.keeper().close();
 }
@@ -188,7 +194,8 @@ CO_TEST_CASE("keeper: a kill that comes after the end does not change how it end
   const Record started = co_await observed.next(Record::Kind::started);
   REQUIRE(::write(open_gate, "\n", 1) == 1);
   siginfo_t info{};
-  REQUIRE(::waitid(P_PID, static_cast<id_t>(started.process.pid), &info, WEXITED | WNOWAIT) == 0);   // unnoticed by the keeper so far
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(started.process.pid), &info, WEXITED | WNOWAIT) ==
+          0);  // unnoticed by the keeper so far
 
   observed.keeper().kill(started.run, StopReason::user);
   const Record ended = co_await observed.next(Record::Kind::ended);

@@ -56,7 +56,8 @@ void ignore(std::uint64_t, std::string_view) {}
 std::vector<std::string> read_all(Spool& spool) {
   std::vector<std::string> found;
   for (std::uint64_t position = 0; position < spool.written_end();)
-    position = spool.read(position, 100, [&found](std::uint64_t, std::string_view payload) { found.emplace_back(payload); });
+    position =
+        spool.read(position, 100, [&found](std::uint64_t, std::string_view payload) { found.emplace_back(payload); });
   return found;
 }
 
@@ -110,7 +111,7 @@ TEST_CASE("spool: a tail that is torn at any byte, or damaged, is cut off", "[ke
     file.replace(whole.substr(0, size));
     const auto found = file.records();
     CHECK(found.size() == (size >= second ? 1U : 0U));
-    Spool spool;   // and it goes on behind the cut
+    Spool spool;  // and it goes on behind the cut
     spool.open(file.path(), ignore);
     const std::uint64_t position = spool.append("next");
     REQUIRE(spool.flush() == 0);
@@ -134,7 +135,7 @@ TEST_CASE("spool: a file that is no spool, or one of another version, is refused
   keeper::store_u32(other.data() + 8, 99);
   file.replace(other);
   CHECK_THROWS_WITH(file.records(), Catch::Contains("another version"));
-  CHECK(file.bytes() == other);   // untouched
+  CHECK(file.bytes() == other);  // untouched
 }
 
 TEST_CASE("spool: acknowledged records are not read again, in whatever order", "[keeper][spool]") {
@@ -150,7 +151,7 @@ TEST_CASE("spool: acknowledged records are not read again, in whatever order", "
   CHECK(spool.oldest() == 1);
   spool.acknowledge(1, 1);
   CHECK(spool.oldest() == 3);
-  spool.acknowledge(0, ~std::uint64_t{0});   // more than there is
+  spool.acknowledge(0, ~std::uint64_t{0});  // more than there is
   CHECK(spool.unacknowledged() == 0);
   CHECK(read_all(spool).empty());
 }
@@ -232,7 +233,7 @@ TEST_CASE("spool: a write that fails loses nothing and can be repeated", "[keepe
   rlimit old{};
   ::getrlimit(RLIMIT_FSIZE, &old);
   rlimit tight = old;
-  tight.rlim_cur = spool.size() + 10;   // tears the record in the middle
+  tight.rlim_cur = spool.size() + 10;  // tears the record in the middle
   ::setrlimit(RLIMIT_FSIZE, &tight);
   spool.append("while the disk is full");
   const int failure = spool.flush();

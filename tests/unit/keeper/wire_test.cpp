@@ -22,7 +22,8 @@ TEST_CASE("wire: the checksum is that of RFC 3720", "[keeper][wire]") {
 
 TEST_CASE("wire: numbers of every size read back", "[keeper][wire]") {
   const std::vector<std::uint64_t> numbers{0, 1, 127, 128, 300, 1ULL << 32, std::numeric_limits<std::uint64_t>::max()};
-  const std::vector<std::int64_t> integers{0, -1, 1, -64, 64, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
+  const std::vector<std::int64_t> integers{
+      0, -1, 1, -64, 64, std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()};
   std::string bytes;
   Writer out(bytes);
   for (const std::uint64_t value : numbers) out.number(value);
@@ -44,7 +45,10 @@ TEST_CASE("wire: what ends too early, counts too much or names no run fails quie
   Reader endless(std::string_view("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11));
   CHECK(endless.number() == 0);
   CHECK_FALSE(endless.ok());
-  Reader text(std::string_view("\x05" "abc", 4));
+  Reader text(std::string_view(
+      "\x05"
+      "abc",
+      4));
   CHECK(text.text().empty());
   CHECK_FALSE(text.ok());
   Reader count(std::string_view("\xff\xff\xff\x7f", 4));
@@ -70,7 +74,8 @@ std::string bytes_of(const T& what) {
 // Every proper prefix, and the whole with a byte more, must be refused.
 template <class Decode>
 void check_strict(const std::string& bytes, Decode decode) {
-  for (std::size_t size = 0; size < bytes.size(); ++size) CHECK_FALSE(decode(std::string_view(bytes).substr(0, size)).has_value());
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    CHECK_FALSE(decode(std::string_view(bytes).substr(0, size)).has_value());
   CHECK_FALSE(decode(bytes + "x").has_value());
   CHECK(decode(bytes).has_value());
 }
@@ -173,7 +178,9 @@ TEST_CASE("protocol: frames are cut from a stream wherever it is broken", "[keep
   std::string stream;
   append_frame(stream, FrameType::kill, 1, [](Writer& out) { encode_kill(out, some_run(), StopReason::early_stop); });
   append_frame(stream, FrameType::finish, 2, [](Writer&) {});
-  append_frame(stream, FrameType::parameters, 3, [](Writer& out) { encode_parameters(out, some_run(), std::string(1000, 'p')); });
+  append_frame(stream, FrameType::parameters, 3, [](Writer& out) {
+    encode_parameters(out, some_run(), std::string(1000, 'p'));
+  });
 
   for (const std::size_t step : {std::size_t{1}, std::size_t{7}, std::size_t{17}, stream.size()}) {
     FrameReader reader;
@@ -191,7 +198,8 @@ TEST_CASE("protocol: frames are cut from a stream wherever it is broken", "[keep
   }
 }
 
-TEST_CASE("protocol: another version and a frame that is too large end the stream with a reason", "[keeper][protocol]") {
+TEST_CASE("protocol: another version and a frame that is too large end the stream with a reason",
+          "[keeper][protocol]") {
   std::string other;
   append_frame(other, FrameType::hello, 1, [](Writer&) {});
   other[4] = 2;

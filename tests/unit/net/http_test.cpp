@@ -12,7 +12,8 @@ using nni::net::parse_response_head;
 TEST_CASE("http: a response head is read once it is complete", "[net][http]") {
   const std::string text = "HTTP/1.1 200 OK\r\nContent-Length: 12\r\nX-Thing:  a b \r\n\r\nbody";
 
-  for (std::size_t size = 0; size < text.size() - 4; ++size) CHECK_FALSE(parse_response_head(text.substr(0, size)).value());
+  for (std::size_t size = 0; size < text.size() - 4; ++size)
+    CHECK_FALSE(parse_response_head(text.substr(0, size)).value());
   const auto head = parse_response_head(text).value();
 
   REQUIRE(head);
@@ -40,9 +41,10 @@ TEST_CASE("http: the end of a body is recognised as the server announces it", "[
 }
 
 TEST_CASE("http: what is no response is an error", "[net][http]") {
-  for (const char* wrong : {"SSH-2.0-OpenSSH\r\n", "HTTP/2 200\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "HTTP/1.1 200 OK\r\nnonsense\r\n\r\n",
-                            "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-                            "HTTP/1.1\r\n\r\n"}) {
+  for (const char* wrong :
+       {"SSH-2.0-OpenSSH\r\n", "HTTP/2 200\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "HTTP/1.1 200 OK\r\nnonsense\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        "HTTP/1.1\r\n\r\n"}) {
     INFO(wrong);
     CHECK(parse_response_head(wrong).has_error());
   }

@@ -83,7 +83,8 @@ CO_TEST_CASE("server: a connection is used again, and pipelined requests are ans
   RawHttp client(ctx.executor());
   co_await client.connect(server.port());
 
-  co_await client.send("GET /1 HTTP/1.1\r\n\r\nPUT /2 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET /3 HTTP/1.1\r\n\r\nGET /4 HT");
+  co_await client.send(
+      "GET /1 HTTP/1.1\r\n\r\nPUT /2 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET /3 HTTP/1.1\r\n\r\nGET /4 HT");
   const RawAnswer first = co_await client.receive();
   const RawAnswer second = co_await client.receive();
   const RawAnswer third = co_await client.receive();
@@ -114,7 +115,7 @@ CO_TEST_CASE("server: an answer may come later, and requests behind it wait for 
   CHECK(kept[0].first == "/first");
   CHECK(kept[0].second.wanted());
   kept[0].second.send(200, "one");
-  CHECK(kept.size() == 1);   // not handled inside the call that answered
+  CHECK(kept.size() == 1);  // not handled inside the call that answered
   CHECK_FALSE(kept[0].second.wanted());
   kept[0].second.send(200, "again");
   const RawAnswer first = co_await client.receive();
@@ -146,7 +147,8 @@ CO_TEST_CASE("server: a handler that throws costs its client a 500 and nobody el
   std::vector<std::string> lines;
   const Log log([&lines](LogLevel, std::string_view, std::string_view text) { lines.emplace_back(text); });
   net::Server server(ctx.executor(), {}, log);
-  server.route("GET", "/", [](const net::Request&, net::Responder) -> void { throw Error(Errc::internal, "broken handler"); });
+  server.route(
+      "GET", "/", [](const net::Request&, net::Responder) -> void { throw Error(Errc::internal, "broken handler"); });
   server.open();
   RawHttp client(ctx.executor());
   co_await client.connect(server.port());
@@ -217,7 +219,8 @@ CO_TEST_CASE("server: a body over the limit is answered 413 and the connection e
 
   RawHttp chunked(ctx.executor());
   co_await chunked.connect(server.port());
-  co_await chunked.send("PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n800\r\n" + std::string(0x800, 'y') + "\r\n0\r\n\r\n");
+  co_await chunked.send(
+      "PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n800\r\n" + std::string(0x800, 'y') + "\r\n0\r\n\r\n");
   const RawAnswer unannounced = co_await chunked.receive();
   CHECK(unannounced.status == 413);
   co_await server.close();
@@ -296,7 +299,7 @@ CO_TEST_CASE("server: a client that closes its sending direction still gets the 
   co_await turns(ctx);
 
   REQUIRE(kept.size() == 1);
-  CHECK_FALSE(kept[0].wanted());   // as far as the server can tell it has left
+  CHECK_FALSE(kept[0].wanted());  // as far as the server can tell it has left
   kept[0].send(200, "all the same");
   const RawAnswer answer = co_await client.receive();
 
@@ -356,7 +359,7 @@ CO_TEST_CASE("server: an answer that is awaited has no limit on time", "[net][se
   co_await waiting.send("GET / HTTP/1.1\r\n\r\n");
   RawHttp idle(ctx.executor());
   co_await idle.connect(server.port());
-  const bool idle_ended = co_await idle.ended();   // at least one limit has passed now
+  const bool idle_ended = co_await idle.ended();  // at least one limit has passed now
 
   CHECK(idle_ended);
   REQUIRE(kept.size() == 1);
@@ -395,7 +398,7 @@ CO_TEST_CASE("server: clients wait while all connections are busy", "[net][serve
   co_await first.send("GET / HTTP/1.1\r\n\r\n");
   co_await turns(ctx);
   RawHttp second(ctx.executor());
-  co_await second.connect(server.port());   // in the queue of the system
+  co_await second.connect(server.port());  // in the queue of the system
   co_await second.send("GET / HTTP/1.1\r\n\r\n");
   co_await turns(ctx);
   REQUIRE(kept.size() == 1);
@@ -425,7 +428,7 @@ CO_TEST_CASE("server: a port in use is an error that says what to do", "[net][se
     CHECK(error.message().find("another port") != std::string::npos);
   }
   co_await first.close();
-  second.open();   // free again at once
+  second.open();  // free again at once
   CHECK(second.port() == options.port);
   co_await second.close();
 }

@@ -34,9 +34,10 @@ TEST_CASE("url: IPv6 addresses stand in brackets", "[net][url]") {
 }
 
 TEST_CASE("url: what is no address is refused, and the refusal does not repeat the path", "[net][url]") {
-  for (const char* wrong : {"", "h/x", "ftp://h/", "http://", "http:///x", "http://:80/", "http://u:p@h/", "http://h:0/",
-                            "http://h:65536/", "http://h:x/", "http://h:/", "http://[::1", "http://[::1]x/", "http://h/a b",
-                            "http://h/#f", "http://h/\r\nHost: evil"}) {
+  for (const char* wrong :
+       {"", "h/x", "ftp://h/", "http://", "http:///x", "http://:80/", "http://u:p@h/", "http://h:0/", "http://h:65536/",
+        "http://h:x/", "http://h:/", "http://[::1", "http://[::1]x/", "http://h/a b", "http://h/#f",
+        "http://h/\r\nHost: evil"}) {
     INFO(wrong);
     const auto url = parse_url(wrong);
     REQUIRE(url.has_error());

@@ -45,7 +45,7 @@ TEST_CASE("identity: a process that has ended is not alive, waited for or not", 
 
   siginfo_t info{};
   REQUIRE(::waitid(P_PID, static_cast<id_t>(child.process.pid), &info, WEXITED | WNOWAIT) == 0);
-  CHECK_FALSE(process::is_alive(child.process));   // a zombie
+  CHECK_FALSE(process::is_alive(child.process));  // a zombie
   REQUIRE(::waitpid(child.process.pid, nullptr, 0) == child.process.pid);
   CHECK_FALSE(process::identify(child.process.pid));
 }
@@ -93,7 +93,7 @@ TEST_CASE("group: a process is found by its environment", "[process]") {
   process::Launcher launcher;
   const process::Launched child = launcher.launch(spec);
   REQUIRE(child.succeeded());
-  while (process::environment_of(child.process.pid, "NNI_TEST_MARK").empty()) {   // the kernel shows it a little later
+  while (process::environment_of(child.process.pid, "NNI_TEST_MARK").empty()) {  // the kernel shows it a little later
   }
 
   const auto found = process::processes_with_variable("NNI_TEST_MARK", "/some/where/");

@@ -102,7 +102,7 @@ TEST_CASE("launcher: a process inherits no ignored or blocked signal, and no ope
   ::sigemptyset(&blocked);
   ::sigaddset(&blocked, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &blocked, &old);
-  const int inherited = ::open("/dev/null", O_RDONLY);   // without close-on-exec
+  const int inherited = ::open("/dev/null", O_RDONLY);  // without close-on-exec
 
   const Outcome outcome = run_shell("ls /proc/self/fd | wc -l; grep -E '^Sig(Ign|Blk)' /proc/self/status | cut -f2");
 
@@ -114,9 +114,9 @@ TEST_CASE("launcher: a process inherits no ignored or blocked signal, and no ope
   unsigned long long blocked_there = 0;
   unsigned long long ignored_there = 0;
   lines >> files >> std::hex >> blocked_there >> ignored_there;
-  CHECK(files == 4);   // the three, and the one that ls reads
+  CHECK(files == 4);  // the three, and the one that ls reads
   CHECK(blocked_there == 0);
-  CHECK((ignored_there & 0x7fffffffU) == 0);   // signals 32 and 33 are the C library's own
+  CHECK((ignored_there & 0x7fffffffU) == 0);  // signals 32 and 33 are the C library's own
 }
 
 TEST_CASE("launcher: standard input is empty", "[process]") { CHECK(run_shell("cat; echo done").output == "done\n"); }
@@ -159,12 +159,12 @@ TEST_CASE("launcher: a program is found as a shell finds it", "[process]") {
   TemporaryDirectory place;
   const std::filesystem::path first = place.path / "first";
   const std::filesystem::path second = place.path / "second";
-  std::filesystem::create_directories(first / "tool");   // a directory of that name is none
+  std::filesystem::create_directories(first / "tool");  // a directory of that name is none
   std::filesystem::create_directories(second);
   std::ofstream(second / "tool") << "#!/bin/sh\n";
   const std::string path = first.string() + ":" + second.string();
 
-  CHECK(process::find_program("tool", path) == "tool");   // not executable yet
+  CHECK(process::find_program("tool", path) == "tool");  // not executable yet
   std::filesystem::permissions(second / "tool", std::filesystem::perms::owner_all);
   CHECK(process::find_program("tool", path) == (second / "tool").string());
   CHECK(process::find_program("./tool", path) == "./tool");

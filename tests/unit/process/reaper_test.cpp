@@ -52,7 +52,7 @@ CO_TEST_CASE("reaper: each child is told once, with its code or signal, and is r
   });
   const pid_t code = spawn_shell("exit 3");
   const pid_t killed = spawn_shell("kill -9 $$");
-  const pid_t foreign = spawn_shell("exit 5");   // not watched
+  const pid_t foreign = spawn_shell("exit 5");  // not watched
 
   reaper.watch(code);
   reaper.watch(killed);
@@ -65,7 +65,7 @@ CO_TEST_CASE("reaper: each child is told once, with its code or signal, and is r
   CHECK(exits[killed].how == Exit::How::signalled);
   CHECK(exits[killed].code == 9);
   int status = 0;
-  CHECK(::waitpid(foreign, &status, 0) == foreign);   // left to whoever started it
+  CHECK(::waitpid(foreign, &status, 0) == foreign);  // left to whoever started it
   CHECK(WEXITSTATUS(status) == 5);
   CHECK(::waitpid(-1, &status, WNOHANG) == -1);
 }

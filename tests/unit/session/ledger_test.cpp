@@ -143,15 +143,23 @@ TEST_CASE("ledger: how a trial ends decides its status and what the tuner hears"
     std::optional<double> value;
   };
   const Row rows[] = {
-      {"exit 0 with a final value", "0.5", JobEnd{EndKind::exited, 0}, TrialJobStatus::succeeded, TrialJobStatus::succeeded, 0.5},
+      {"exit 0 with a final value", "0.5", JobEnd{EndKind::exited, 0}, TrialJobStatus::succeeded,
+       TrialJobStatus::succeeded, 0.5},
       {"exit 0 without one", {}, JobEnd{EndKind::exited, 0}, TrialJobStatus::succeeded, TrialJobStatus::succeeded, {}},
-      {"a final value, then exit 3", "0.5", JobEnd{EndKind::exited, 3}, TrialJobStatus::failed, TrialJobStatus::failed, 0.5},
+      {"a final value, then exit 3", "0.5", JobEnd{EndKind::exited, 3}, TrialJobStatus::failed, TrialJobStatus::failed,
+       0.5},
       {"a signal", {}, JobEnd{EndKind::signalled, 11}, TrialJobStatus::failed, TrialJobStatus::failed, {}},
       {"not a number", "NaN", JobEnd{EndKind::exited, 0}, TrialJobStatus::succeeded, TrialJobStatus::failed, {}},
       {"infinite", "Infinity", JobEnd{EndKind::exited, 0}, TrialJobStatus::succeeded, TrialJobStatus::failed, {}},
       {"an exception", {}, JobEnd{EndKind::threw, 0, "bad"}, TrialJobStatus::failed, TrialJobStatus::failed, {}},
-      {"could not start", {}, JobEnd{EndKind::not_started, 0, "no such file"}, TrialJobStatus::failed, TrialJobStatus::failed, {}},
-      {"an object with default", R"({"default": 0.25, "loss": 9})", JobEnd{}, TrialJobStatus::succeeded, TrialJobStatus::succeeded, 0.25},
+      {"could not start",
+       {},
+       JobEnd{EndKind::not_started, 0, "no such file"},
+       TrialJobStatus::failed,
+       TrialJobStatus::failed,
+       {}},
+      {"an object with default", R"({"default": 0.25, "loss": 9})", JobEnd{}, TrialJobStatus::succeeded,
+       TrialJobStatus::succeeded, 0.25},
   };
   for (const Row& row : rows) {
     INFO(row.name);
@@ -332,7 +340,7 @@ TEST_CASE("ledger: a tuner that has no more ends the experiment when the last tr
 
   table.end(run, JobEnd{});
 
-  CHECK(table.ledger.wanted() == 1);   // it may have learnt enough to go on
+  CHECK(table.ledger.wanted() == 1);  // it may have learnt enough to go on
   table.ledger.requested(1);
   table.ledger.no_more_trials();
   CHECK(table.ledger.finished());
@@ -364,7 +372,7 @@ TEST_CASE("ledger: a resume adopts, accounts or repeats what was open", "[ledger
   SECTION("a running one goes on; what it sends again is recognised") {
     table.ledger.adopted(report, at(9), table.out);
     CHECK(table.ledger.counts().running == 1);
-    CHECK(table.records<RunStarted>().empty());   // recorded before
+    CHECK(table.records<RunStarted>().empty());  // recorded before
     table.report(report.run, MetricKind::intermediate, 1, "0.1");
     CHECK(table.records<MetricReceived>().empty());
     table.report(report.run, MetricKind::intermediate, 2, "0.1");

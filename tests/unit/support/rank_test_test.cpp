@@ -1,5 +1,5 @@
-#include "support/catch.hpp"
 #include "support/rank_test.hpp"
+#include "support/catch.hpp"
 
 using nni_test::chance_that_lower;
 

@@ -27,8 +27,10 @@ constexpr RunId second_run{TrialId{2}, 0};
 class Fixture {
  public:
   explicit Fixture(Context& ctx, ChannelServerOptions options = {})
-      : server(ctx.executor(), std::move(options), [this](ChannelMessage message) { messages.push_back(std::move(message)); },
-               Log([this](LogLevel, std::string_view, std::string_view text) { log.emplace_back(text); })) {}
+      : server(
+            ctx.executor(), std::move(options),
+            [this](ChannelMessage message) { messages.push_back(std::move(message)); },
+            Log([this](LogLevel, std::string_view, std::string_view text) { log.emplace_back(text); })) {}
 
   std::string target(RunId run) { return net::parse_url(server.url(run)).value().path; }
 
@@ -37,7 +39,8 @@ class Fixture {
   ChannelServer server;
 };
 
-std::string metric_command(MetricKind kind, std::uint32_t sequence, const std::string& value, const std::string& trial = "other") {
+std::string metric_command(MetricKind kind, std::uint32_t sequence, const std::string& value,
+                           const std::string& trial = "other") {
   MetricPayload payload(kind, sequence, value);
   payload.trial_job_id = trial;
   return encode(Command(CommandType::metric, encode(payload)));
@@ -56,7 +59,8 @@ awaitable<void> turns(Context& ctx, int count = 8) {
 
 }  // namespace
 
-CO_TEST_CASE("channel: a trial gets the parameters that were bound to its run, as often as it asks", "[trial][channel]") {
+CO_TEST_CASE("channel: a trial gets the parameters that were bound to its run, as often as it asks",
+             "[trial][channel]") {
   Fixture fixture(ctx);
   co_await fixture.server.open();
   fixture.server.admit(first_run, "record one");
@@ -159,13 +163,15 @@ CO_TEST_CASE("channel: a client that left while it waited takes no parameters wi
   co_await fixture.server.close();
 }
 
-CO_TEST_CASE("channel: a metric is answered when it is acknowledged, and the run comes from the address", "[trial][channel]") {
+CO_TEST_CASE("channel: a metric is answered when it is acknowledged, and the run comes from the address",
+             "[trial][channel]") {
   Fixture fixture(ctx);
   co_await fixture.server.open();
   fixture.server.admit(first_run, "record");
   RawHttp client(ctx.executor());
   co_await client.connect(fixture.server.port());
-  co_await client.request("PUT", fixture.target(first_run), metric_command(MetricKind::intermediate, 4, "0.50", to_string(second_run)));
+  co_await client.request(
+      "PUT", fixture.target(first_run), metric_command(MetricKind::intermediate, 4, "0.50", to_string(second_run)));
   co_await turns(ctx);
 
   REQUIRE(fixture.messages.size() == 1);
@@ -196,7 +202,8 @@ CO_TEST_CASE("channel: a batch is one message with one answer", "[trial][channel
   append_to_batch(body, MetricKind::intermediate, 0, "1");
   append_to_batch(body, MetricKind::intermediate, 1, "garbage");
   append_to_batch(body, MetricKind::final, 0, "2");
-  co_await client.request("PUT", fixture.target(first_run), body, "Content-Type: " + std::string(batch_media_type) + "\r\n");
+  co_await client.request(
+      "PUT", fixture.target(first_run), body, "Content-Type: " + std::string(batch_media_type) + "\r\n");
   co_await turns(ctx);
 
   REQUIRE(fixture.messages.size() == 1);
@@ -207,22 +214,24 @@ CO_TEST_CASE("channel: a batch is one message with one answer", "[trial][channel
   const RawAnswer answer = co_await client.receive();
   CHECK(parse_batch_answer(answer.body) == 3);
 
-  const RawAnswer broken = co_await client.exchange("PUT", fixture.target(first_run), "i 0 9\n1\n",
-                                                    "Content-Type: " + std::string(batch_media_type) + "\r\n");
+  const RawAnswer broken = co_await client.exchange(
+      "PUT", fixture.target(first_run), "i 0 9\n1\n", "Content-Type: " + std::string(batch_media_type) + "\r\n");
   CHECK(broken.status == 400);
   CHECK(fixture.messages.size() == 1);
   co_await fixture.server.close();
 }
 
-CO_TEST_CASE("channel: what cannot be understood is delivered as garbage and costs no other message", "[trial][channel]") {
+CO_TEST_CASE("channel: what cannot be understood is delivered as garbage and costs no other message",
+             "[trial][channel]") {
   Fixture fixture(ctx);
   co_await fixture.server.open();
   fixture.server.admit(first_run, "record");
   RawHttp client(ctx.executor());
   co_await client.connect(fixture.server.port());
   const std::string target = fixture.target(first_run);
-  const std::vector<std::string> bodies = {"not json", R"({"type": "unheard of"})", metric_command(MetricKind::final, 0, "no json"),
-                                           R"({"type": "parameter", "parameter": "mine"})", std::string("\0\xff", 2)};
+  const std::vector<std::string> bodies = {
+      "not json", R"({"type": "unheard of"})", metric_command(MetricKind::final, 0, "no json"),
+      R"({"type": "parameter", "parameter": "mine"})", std::string("\0\xff", 2)};
   for (const std::string& body : bodies) {
     co_await client.request("PUT", target, body);
     co_await turns(ctx);
@@ -241,7 +250,8 @@ CO_TEST_CASE("channel: what cannot be understood is delivered as garbage and cos
   co_await fixture.server.close();
 }
 
-CO_TEST_CASE("channel: a second, different final value gets a number of its own; the same one again does not", "[trial][channel]") {
+CO_TEST_CASE("channel: a second, different final value gets a number of its own; the same one again does not",
+             "[trial][channel]") {
   Fixture fixture(ctx);
   co_await fixture.server.open();
   fixture.server.admit(first_run, "record");
@@ -260,7 +270,8 @@ CO_TEST_CASE("channel: a second, different final value gets a number of its own;
   co_await fixture.server.close();
 }
 
-CO_TEST_CASE("channel: an address with another token, environment or trial is refused, and no token is logged", "[trial][channel]") {
+CO_TEST_CASE("channel: an address with another token, environment or trial is refused, and no token is logged",
+             "[trial][channel]") {
   Fixture fixture(ctx);
   co_await fixture.server.open();
   fixture.server.admit(first_run, "record");
@@ -276,10 +287,18 @@ CO_TEST_CASE("channel: an address with another token, environment or trial is re
 
   std::string flipped = token;
   flipped[7] = flipped[7] == '0' ? '1' : '0';
-  const std::vector<std::string> wrong = {"/", "/" + token, "/" + flipped + "/env/local-env/" + trial, "/env/local-env/" + trial,
-                                          "/" + token + "/env/local-env/" + to_string(second_run.trial),
-                                          "/" + token + "/env/other-env/" + trial, "/" + token + "/env/" + trial, good + "/x", good + "x",
-                                          "/" + token.substr(0, 31) + "/env/local-env/" + trial, "//env/local-env/" + trial};
+  const std::vector<std::string> wrong = {
+      "/",
+      "/" + token,
+      "/" + flipped + "/env/local-env/" + trial,
+      "/env/local-env/" + trial,
+      "/" + token + "/env/local-env/" + to_string(second_run.trial),
+      "/" + token + "/env/other-env/" + trial,
+      "/" + token + "/env/" + trial,
+      good + "/x",
+      good + "x",
+      "/" + token.substr(0, 31) + "/env/local-env/" + trial,
+      "//env/local-env/" + trial};
   for (const std::string& target : wrong) {
     INFO(target);
     const RawAnswer put = co_await client.exchange("PUT", target, metric_command(MetricKind::final, 0, "1"));
@@ -314,7 +333,7 @@ CO_TEST_CASE("channel: a run that was dismissed is gone, also for a question tha
   fixture.server.dismiss(first_run);
   const RawAnswer gone = co_await waiting.receive();
   const RawAnswer later = co_await waiting.exchange("PUT", target, metric_command(MetricKind::intermediate, 1, "1"));
-  fixture.messages[0].acknowledge();   // received in time, so it is answered
+  fixture.messages[0].acknowledge();  // received in time, so it is answered
   const RawAnswer in_time = co_await reporting.receive();
 
   CHECK(gone.status == 410);
@@ -382,7 +401,8 @@ CO_TEST_CASE("channel: a message that is dropped is answered 503, so that it is 
   co_await fixture.server.close();
 }
 
-CO_TEST_CASE("channel: settling hears what a run had sent before, over connections that nobody looked at yet", "[trial][channel]") {
+CO_TEST_CASE("channel: settling hears what a run had sent before, over connections that nobody looked at yet",
+             "[trial][channel]") {
   Fixture fixture(ctx);
   co_await fixture.server.open();
   fixture.server.admit(first_run, "record");
@@ -394,8 +414,10 @@ CO_TEST_CASE("channel: settling hears what a run had sent before, over connectio
     for (std::uint32_t index = 0; index < count; ++index) {
       boost::asio::ip::tcp::socket socket(other);
       socket.connect({boost::asio::ip::address_v4::loopback(), fixture.server.port()});
-      const std::string body = metric_command(MetricKind::intermediate, index, index == 7 ? "\"" + std::string(1'000'000, 'x') + "\"" : "1");
-      const std::string text = "PUT " + target + " HTTP/1.1\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n";
+      const std::string body =
+          metric_command(MetricKind::intermediate, index, index == 7 ? "\"" + std::string(1'000'000, 'x') + "\"" : "1");
+      const std::string text =
+          "PUT " + target + " HTTP/1.1\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n";
       boost::asio::write(socket, boost::asio::buffer(text));
       // What the kernel does not take at once was not sent.
       boost::system::error_code ignored;

@@ -178,9 +178,10 @@ TEST_CASE("client: what a manager did not acknowledge is sent again with its seq
   for (int value = 0; value < 20; ++value) client.report_intermediate_result(std::to_string(value));
 
   channel.wait_until([](const auto& metrics) { return !metrics.empty(); });
-  channel.drop();   // answered 503
+  channel.drop();  // answered 503
   channel.wait_until([](const auto& metrics) {
-    return std::count_if(metrics.begin(), metrics.end(), [](const Metric& metric) { return metric.sequence == 0; }) == 2;
+    return std::count_if(metrics.begin(), metrics.end(), [](const Metric& metric) { return metric.sequence == 0; }) ==
+           2;
   });
   channel.release();
   client.flush();
@@ -207,7 +208,7 @@ TEST_CASE("client: a manager that is restarted on the same port finds the trial 
   client.report_intermediate_result("1");
   channel->wait_until([](const auto& metrics) { return metrics.size() == 2; });
 
-  channel.reset();   // without an acknowledgement
+  channel.reset();  // without an acknowledgement
   client.report_intermediate_result("2");
   channel.emplace(options);
   channel->call([&] { channel->server().restore(run, token, parameter_record(ParameterId{0}, {})); });
@@ -335,7 +336,9 @@ TEST_CASE("client: NNI's own manager gets one request per value, in its own word
     const std::lock_guard lock(mutex);
     if (request.method == "GET") {
       if (!asked || unanswered_polls-- > 0) return reply.send(408, "Request Timeout");
-      return reply.send(200, encode(Command(CommandType::parameter, R"({"parameter_id": "0-3", "parameters": {"x": 2}})")), "application/json");
+      return reply.send(
+          200, encode(Command(CommandType::parameter, R"({"parameter_id": "0-3", "parameters": {"x": 2}})")),
+          "application/json");
     }
     if (request.content_type == "application/json") {
       const Command command = decode_command(request.body).value();
@@ -364,7 +367,7 @@ TEST_CASE("client: a connection that the server ended in between is replaced wit
   options.max_connections = 1;
   ChannelThread channel(options);
   ClientOptions impatience;
-  impatience.courier.patience = Duration::zero();   // nothing is tried again
+  impatience.courier.patience = Duration::zero();  // nothing is tried again
   Client client(settings_for(channel.admit(run, {})), impatience);
   for (int round = 0; round < 5; ++round) {
     client.report_final_result("1");

@@ -15,8 +15,10 @@ using namespace nni::trial;
 
 TEST_CASE("protocol: commands are read as NNI's library writes them", "[trial][protocol]") {
   const Command request = decode_command(R"({"type": "request_parameter"})").value();
-  const Command metric = decode_command(R"({"type": "metric", "metric": "{\"sequence\": 0, \"value\": \"0.52\"}"})").value();
-  const Command parameter = decode_command(R"({"type":"parameter","parameter":"{\"parameters\": {\"lr\": 1e-07}}"})").value();
+  const Command metric =
+      decode_command(R"({"type": "metric", "metric": "{\"sequence\": 0, \"value\": \"0.52\"}"})").value();
+  const Command parameter =
+      decode_command(R"({"type":"parameter","parameter":"{\"parameters\": {\"lr\": 1e-07}}"})").value();
   const Command other = decode_command(R"({"type": "bye", "more": [1, {"a": null}], "type2": -1.5e+3})").value();
 
   CHECK(request.type == CommandType::request_parameter);
@@ -29,9 +31,10 @@ TEST_CASE("protocol: commands are read as NNI's library writes them", "[trial][p
 }
 
 TEST_CASE("protocol: what is no command is an error that shows it, shortened and on one line", "[trial][protocol]") {
-  for (const char* wrong : {"", "{", "[]", "null", "{}", R"({"type": 5})", R"({"type": "metric"})", R"({"type": "metric", "metric": 5})",
-                            R"({"type": "request_parameter"} x)", R"({"type": "metric" "metric": ""})", "{\"type\": \"a\nb\"}",
-                            "{\"type\": \"\xff\"}", R"({"type": "\x"})", R"({"type": "\u12g4"})"}) {
+  for (const char* wrong :
+       {"", "{", "[]", "null", "{}", R"({"type": 5})", R"({"type": "metric"})", R"({"type": "metric", "metric": 5})",
+        R"({"type": "request_parameter"} x)", R"({"type": "metric" "metric": ""})", "{\"type\": \"a\nb\"}",
+        "{\"type\": \"\xff\"}", R"({"type": "\x"})", R"({"type": "\u12g4"})"}) {
     INFO(wrong);
     const auto command = decode_command(wrong);
     REQUIRE(command.has_error());
@@ -52,12 +55,15 @@ TEST_CASE("protocol: commands survive writing and reading", "[trial][protocol]")
     for (const char letter : encoded) CHECK(static_cast<unsigned char>(letter) < 0x80);
     CHECK_NOTHROW(boost::json::parse(encoded));
   }
-  CHECK(decode_command(encode(Command(CommandType::request_parameter, {}))).value().type == CommandType::request_parameter);
+  CHECK(decode_command(encode(Command(CommandType::request_parameter, {}))).value().type ==
+        CommandType::request_parameter);
 }
 
 TEST_CASE("protocol: a metric payload is read with its value verbatim", "[trial][protocol]") {
   const MetricPayload payload =
-      decode_metric_payload(R"({"parameter_id": 7, "trial_job_id": "Ab3dE", "type": "PERIODICAL", "sequence": 12, "value": "0.10"})").value();
+      decode_metric_payload(
+          R"({"parameter_id": 7, "trial_job_id": "Ab3dE", "type": "PERIODICAL", "sequence": 12, "value": "0.10"})")
+          .value();
 
   CHECK(payload.kind == MetricKind::intermediate);
   CHECK(payload.sequence == 12);
@@ -70,19 +76,20 @@ TEST_CASE("protocol: values that Python writes are accepted", "[trial][protocol]
   const auto value = [](const std::string& text) {
     return decode_metric_payload(encode(MetricPayload(MetricKind::final, 0, text))).value().value;
   };
-  for (const char* text : {"1", "-0.5", "1e-07", "NaN", "Infinity", "-Infinity", R"({"default": NaN, "loss": [1, 2]})", "\"text\"",
-                           "null", "true", R"({"s": "a\"b\\c#//"})", " 0.5 "})
+  for (const char* text : {"1", "-0.5", "1e-07", "NaN", "Infinity", "-Infinity", R"({"default": NaN, "loss": [1, 2]})",
+                           "\"text\"", "null", "true", R"({"s": "a\"b\\c#//"})", " 0.5 "})
     CHECK(value(text) == text);
 }
 
 TEST_CASE("protocol: a payload without kind, sequence or JSON value is refused", "[trial][protocol]") {
-  for (const char* wrong : {R"({"type": "OTHER", "sequence": 0, "value": "1"})", R"({"type": "FINAL", "value": "1"})",
-                            R"({"type": "FINAL", "sequence": -1, "value": "1"})", R"({"type": "FINAL", "sequence": 1.5, "value": "1"})",
-                            R"({"type": "FINAL", "sequence": 4294967296, "value": "1"})", R"({"type": "FINAL", "sequence": 0})",
-                            R"({"type": "FINAL", "sequence": 0, "value": 1})", R"({"type": "FINAL", "sequence": 0, "value": "one"})",
-                            R"({"type": "FINAL", "sequence": 0, "value": ""})", R"({"type": "FINAL", "sequence": 0, "value": "1 2"})",
-                            R"({"type": "FINAL", "sequence": 0, "value": "01"})", R"({"type": "FINAL", "sequence": 0, "value": "[1"})",
-                            R"({"type": "REQUEST_PARAMETER", "sequence": 0, "parameter_index": 1})", "5", ""}) {
+  for (const char* wrong :
+       {R"({"type": "OTHER", "sequence": 0, "value": "1"})", R"({"type": "FINAL", "value": "1"})",
+        R"({"type": "FINAL", "sequence": -1, "value": "1"})", R"({"type": "FINAL", "sequence": 1.5, "value": "1"})",
+        R"({"type": "FINAL", "sequence": 4294967296, "value": "1"})", R"({"type": "FINAL", "sequence": 0})",
+        R"({"type": "FINAL", "sequence": 0, "value": 1})", R"({"type": "FINAL", "sequence": 0, "value": "one"})",
+        R"({"type": "FINAL", "sequence": 0, "value": ""})", R"({"type": "FINAL", "sequence": 0, "value": "1 2"})",
+        R"({"type": "FINAL", "sequence": 0, "value": "01"})", R"({"type": "FINAL", "sequence": 0, "value": "[1"})",
+        R"({"type": "REQUEST_PARAMETER", "sequence": 0, "parameter_index": 1})", "5", ""}) {
     INFO(wrong);
     CHECK(decode_metric_payload(wrong).has_error());
   }
@@ -93,12 +100,15 @@ TEST_CASE("protocol: a payload is written as NNI's library writes it", "[trial][
   payload.parameter_id = "\"0-3_0_aB1\"";
   payload.trial_job_id = "abcde";
 
-  CHECK(encode(payload) ==
-        R"({"parameter_id": "0-3_0_aB1", "trial_job_id": "abcde", "type": "PERIODICAL", "sequence": 3, "value": "0.9"})");
+  CHECK(
+      encode(payload) ==
+      R"({"parameter_id": "0-3_0_aB1", "trial_job_id": "abcde", "type": "PERIODICAL", "sequence": 3, "value": "0.9"})");
 }
 
-TEST_CASE("protocol: a parameter record keeps the spelling of numbers and is safe for NNI's Python reader", "[trial][protocol]") {
-  const Parameters parameters(std::string("{\"lr\":1e-07,\"n\":1.0,\"url\":\"http://x/#1\",\"name\":\"\xc3\xa9\",\"q\":\"a\\\"b#\"}"));
+TEST_CASE("protocol: a parameter record keeps the spelling of numbers and is safe for NNI's Python reader",
+          "[trial][protocol]") {
+  const Parameters parameters(
+      std::string("{\"lr\":1e-07,\"n\":1.0,\"url\":\"http://x/#1\",\"name\":\"\xc3\xa9\",\"q\":\"a\\\"b#\"}"));
 
   const std::string record = parameter_record(ParameterId{7}, parameters);
 
@@ -154,9 +164,10 @@ TEST_CASE("protocol: a batch is read back value by value", "[trial][protocol]") 
 
 TEST_CASE("protocol: a batch with a broken frame counts for nothing", "[trial][protocol]") {
   const RunId run{TrialId{5}, 0};
-  for (const char* wrong : {"x 0 1\n1\n", "i0 1\n1\n", "i 0\n1\n", "i 0 1\n1", "i 0 1\n", "i 0 2\n1\n", "i 0 1\n12\n", "i -1 1\n1\n",
-                            "i 0 99999999999999999999\n1\n", "i 4294967296 1\n1\n", "i 0 18446744073709551615\n1\n", "i", "i ", "i 0 1",
-                            "i 0 1\n1\nrest"}) {
+  for (const char* wrong :
+       {"x 0 1\n1\n", "i0 1\n1\n", "i 0\n1\n", "i 0 1\n1", "i 0 1\n", "i 0 2\n1\n", "i 0 1\n12\n", "i -1 1\n1\n",
+        "i 0 99999999999999999999\n1\n", "i 4294967296 1\n1\n", "i 0 18446744073709551615\n1\n", "i", "i ", "i 0 1",
+        "i 0 1\n1\nrest"}) {
     INFO(wrong);
     CHECK(decode_batch(wrong, run, {}).has_error());
   }
@@ -165,15 +176,18 @@ TEST_CASE("protocol: a batch with a broken frame counts for nothing", "[trial][p
 TEST_CASE("protocol: the answer to a batch is told from any other answer", "[trial][protocol]") {
   CHECK(parse_batch_answer(batch_answer(0)).value() == 0);
   CHECK(parse_batch_answer(batch_answer(123456)).value() == 123456);
-  for (const char* wrong : {"", "recorded ", "recorded \n", "recorded x\n", "recorded 5", "recorded -5\n", "recorded 5\n\n", "OK", "{}"}) {
+  for (const char* wrong :
+       {"", "recorded ", "recorded \n", "recorded x\n", "recorded 5", "recorded -5\n", "recorded 5\n\n", "OK", "{}"}) {
     INFO(wrong);
     CHECK_FALSE(parse_batch_answer(wrong).has_value());
   }
 }
 
 TEST_CASE("protocol: the scanner agrees with a JSON library about what is JSON", "[trial][protocol]") {
-  const std::vector<std::string> pieces = {"{", "}", "[", "]", ",", ":", "\"a\"", "\"", "1", "-", "0", ".5", "e1", "true", "null",
-                                           " ", "\\", "\\u00e9", "\"\\n\"", "\"\\ud83d\\ude00\"", "\xc3\xa9", "\xff", "\x01"};
+  const std::vector<std::string> pieces = {
+      "{",        "}",    "[",   "]",    ",",    ":", "\"a\"", "\"",      "1",       "-",
+      "0",        ".5",   "e1",  "true", "null", " ", "\\",    "\\u00e9", "\"\\n\"", "\"\\ud83d\\ude00\"",
+      "\xc3\xa9", "\xff", "\x01"};
   std::mt19937 random(20260902);
   int agreed_valid = 0;
   for (int round = 0; round < 200'000; ++round) {
@@ -190,7 +204,8 @@ TEST_CASE("protocol: the scanner agrees with a JSON library about what is JSON",
 
 TEST_CASE("protocol: strings are unescaped as a JSON library does", "[trial][protocol]") {
   std::mt19937 random(20260903);
-  const std::vector<std::string> pieces = {"\\n", "\\\"", "\\\\", "\\/", "\\u0041", "\\u00e9", "\\u20ac", "\\ud83d\\ude00", "a", "\xe2\x82\xac", " "};
+  const std::vector<std::string> pieces = {
+      "\\n", "\\\"", "\\\\", "\\/", "\\u0041", "\\u00e9", "\\u20ac", "\\ud83d\\ude00", "a", "\xe2\x82\xac", " "};
   for (int round = 0; round < 20'000; ++round) {
     std::string text = "\"";
     for (std::size_t left = random() % 8; left > 0; --left) text += pieces[random() % pieces.size()];
@@ -217,7 +232,8 @@ TEST_CASE("protocol: random and damaged bytes are refused without harm", "[trial
   std::mt19937 random(20260904);
   std::string batch;
   for (std::uint32_t index = 0; index < 20; ++index) append_to_batch(batch, MetricKind::intermediate, index, "0.25");
-  const std::string command = encode(Command(CommandType::metric, encode(MetricPayload(MetricKind::final, 0, R"({"default": 0.5})"))));
+  const std::string command =
+      encode(Command(CommandType::metric, encode(MetricPayload(MetricKind::final, 0, R"({"default": 0.5})"))));
 
   for (int round = 0; round < 20'000; ++round) {
     std::string text;
@@ -235,11 +251,13 @@ TEST_CASE("protocol: random and damaged bytes are refused without harm", "[trial
         text[random() % text.size()] = static_cast<char>(random() & 0xff);
         text.resize(random() % (text.size() + 1));
     }
-    if (const auto decoded = decode_command(text); decoded && decoded->type == CommandType::metric) (void)decode_metric_payload(decoded->text);
+    if (const auto decoded = decode_command(text); decoded && decoded->type == CommandType::metric)
+      (void)decode_metric_payload(decoded->text);
     (void)decode_metric_payload(text);
     (void)record_parameters(text);
     (void)parse_batch_answer(text);
-    if (const auto decoded = decode_batch(text, RunId{TrialId{1}, 0}, {})) CHECK(decoded->count == decoded->metrics.size() + decoded->garbage.size());
+    if (const auto decoded = decode_batch(text, RunId{TrialId{1}, 0}, {}))
+      CHECK(decoded->count == decoded->metrics.size() + decoded->garbage.size());
   }
   // Every proper prefix of a command is incomplete.
   for (std::size_t size = 0; size < command.size(); ++size) CHECK(decode_command(command.substr(0, size)).has_error());

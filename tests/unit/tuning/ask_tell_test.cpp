@@ -14,7 +14,10 @@ namespace nni::tuning {
 namespace {
 
 SearchSpace some_space() {
-  return {uniform("x", -1.0, 1.0), quniform("units", 8, 64, 8), choice("batch", {16, 32}), choice("act", {"relu", "tanh"}),
+  return {uniform("x", -1.0, 1.0),
+          quniform("units", 8, 64, 8),
+          choice("batch", {16, 32}),
+          choice("act", {"relu", "tanh"}),
           choice("deep", {true, false}),
           choice("kind", {branch("a", {randint("n", 1, 5)}), branch("b", {uniform("n", 0.0, 1.0)})})};
 }

@@ -65,7 +65,8 @@ TEST_CASE("grid: a quantised dimension gives each of its values once", "[tuning]
         std::set<std::string>{R"({"q":0.0})", R"({"q":2.5})", R"({"q":5.0})", R"({"q":7.5})", R"({"q":10.0})"});
 }
 
-TEST_CASE("grid: without limits it goes on outwards as far as probabilities are numbers, and then ends", "[tuning][grid]") {
+TEST_CASE("grid: without limits it goes on outwards as far as probabilities are numbers, and then ends",
+          "[tuning][grid]") {
   Grid tuner{SearchSpace{qnormal("x", 0.0, 1.0, 4.0)}};
   std::set<double> values;
   for (std::uint64_t id = 0; id < 1000; ++id)
@@ -80,8 +81,8 @@ TEST_CASE("grid: without limits it goes on outwards as far as probabilities are 
 TEST_CASE("grid: several numeric dimensions are refined together, each new point once", "[tuning][grid]") {
   Grid tuner{SearchSpace{uniform("x", 0.0, 4.0), choice("c", {1, 2})}};
 
-  CHECK(walk(tuner, 0, 6) == Texts{R"({"x":2.0,"c":1})", R"({"x":2.0,"c":2})", R"({"x":1.0,"c":1})", R"({"x":1.0,"c":2})",
-                                   R"({"x":3.0,"c":1})", R"({"x":3.0,"c":2})"});
+  CHECK(walk(tuner, 0, 6) == Texts{R"({"x":2.0,"c":1})", R"({"x":2.0,"c":2})", R"({"x":1.0,"c":1})",
+                                   R"({"x":1.0,"c":2})", R"({"x":3.0,"c":1})", R"({"x":3.0,"c":2})"});
 
   Grid plane{SearchSpace{uniform("x", 0.0, 1.0), uniform("y", 0.0, 1.0)}};
   const Texts texts = walk(plane, 0, 49);
@@ -89,8 +90,8 @@ TEST_CASE("grid: several numeric dimensions are refined together, each new point
 }
 
 TEST_CASE("grid: only the dimensions of the chosen branch are walked", "[tuning][grid]") {
-  Grid tuner{SearchSpace{choice("k", {branch("a", {randint("n", 0, 2), choice("s", {"p", "q"})}), branch("b")}),
-                         choice("c", {1, 2})}};
+  Grid tuner{SearchSpace{
+      choice("k", {branch("a", {randint("n", 0, 2), choice("s", {"p", "q"})}), branch("b")}), choice("c", {1, 2})}};
 
   CHECK(walk(tuner, 0, 100) ==
         Texts{R"({"k":{"_name":"a","n":0,"s":"p"},"c":1})", R"({"k":{"_name":"a","n":0,"s":"p"},"c":2})",

@@ -22,7 +22,9 @@ Dimension any_dimension(CounterRandom& random, const std::string& name, int dept
     case 1: return quniform(name, low, low + width, q);
     case 2: return loguniform(name, 0.001 + std::abs(low), 0.001 + std::abs(low) + width);
     case 3: return qloguniform(name, 0.001 + std::abs(low), 0.001 + std::abs(low) + width, q);
-    case 4: return randint(name, static_cast<std::int64_t>(low), static_cast<std::int64_t>(low) + 1 + static_cast<std::int64_t>(width));
+    case 4:
+      return randint(
+          name, static_cast<std::int64_t>(low), static_cast<std::int64_t>(low) + 1 + static_cast<std::int64_t>(width));
     case 5: return normal(name, low, width);
     case 6: return qnormal(name, low, width, q);
     case 7: return lognormal(name, low / 20.0, 1.0);
@@ -105,7 +107,8 @@ void check_every_space(Make make) {
   }
 }
 
-TEST_CASE("random: suggestions fit any space, by text and by values alike, also after a resume", "[tuning][properties]") {
+TEST_CASE("random: suggestions fit any space, by text and by values alike, also after a resume",
+          "[tuning][properties]") {
   check_every_space([](const SearchSpace& space) { return Random{space, seed(7)}; });
 }
 
@@ -138,7 +141,8 @@ TEST_CASE("every finite space numbers its configurations without a gap", "[tunin
     if (!space.size() || *space.size() > 2000) continue;
     ++finite;
     INFO(space.to_json());
-    for (std::uint64_t index = 0; index < *space.size(); ++index) REQUIRE(space.index_of(space.configuration(index)) == index);
+    for (std::uint64_t index = 0; index < *space.size(); ++index)
+      REQUIRE(space.index_of(space.configuration(index)) == index);
   }
   CHECK(finite > 50);
 }

@@ -99,7 +99,8 @@ TEST_CASE("random: normal types have their mean and deviation", "[tuning][random
   CHECK(mean(logarithms) == Approx(1.0).margin(0.02));
   CHECK(deviation(logarithms) == Approx(0.5).margin(0.015));
 
-  for (const double value : sample(qnormal("x", 0.0, 3.0, 0.5), 1000)) REQUIRE(std::nearbyint(value / 0.5) * 0.5 == value);
+  for (const double value : sample(qnormal("x", 0.0, 3.0, 0.5), 1000))
+    REQUIRE(std::nearbyint(value / 0.5) * 0.5 == value);
   for (const double value : sample(qlognormal("x", 0.0, 1.0, 0.25), 1000)) {
     REQUIRE(value >= 0.0);
     REQUIRE(std::nearbyint(value / 0.25) * 0.25 == value);
@@ -107,8 +108,10 @@ TEST_CASE("random: normal types have their mean and deviation", "[tuning][random
 }
 
 TEST_CASE("random: options are equally likely, and dimensions of other branches are absent", "[tuning][random]") {
-  Random tuner{SearchSpace{choice("kind", {branch("a", {uniform("x", 0.0, 1.0)}), branch("b", {uniform("y", 2.0, 3.0)}), branch("c")})},
-               seed(3)};
+  Random tuner{
+      SearchSpace{
+          choice("kind", {branch("a", {uniform("x", 0.0, 1.0)}), branch("b", {uniform("y", 2.0, 3.0)}), branch("c")})},
+      seed(3)};
   std::map<std::string, int> counts;
   for (std::uint64_t id = 0; id < 3000; ++id) {
     const Parameters parameters = tuner.generate(ParameterId{id}).value();
@@ -155,8 +158,8 @@ TEST_CASE("random: results make no difference", "[tuning][random]") {
 }
 
 TEST_CASE("random: a small space is used up without a repetition, then there is nothing more", "[tuning][random]") {
-  const SearchSpace space{choice("c", {1, 2, 3}), quniform("q", 2, 10, 5),
-                          choice("k", {branch("a", {randint("n", 0, 4)}), branch("b")})};
+  const SearchSpace space{
+      choice("c", {1, 2, 3}), quniform("q", 2, 10, 5), choice("k", {branch("a", {randint("n", 0, 4)}), branch("b")})};
   Random tuner{space, seed(1)};
   const auto texts = suggestions(tuner, 0, 50);
 

@@ -46,7 +46,8 @@ SearchSpace cube(int dimensions) {
   return SearchSpace(std::move(all));
 }
 
-TrialOutcome outcome(std::uint64_t id, const Parameters& parameters, TrialJobStatus status, std::optional<double> value) {
+TrialOutcome outcome(std::uint64_t id, const Parameters& parameters, TrialJobStatus status,
+                     std::optional<double> value) {
   TrialOutcome result;
   result.trial = TrialId{id + 1};
   result.parameter = ParameterId{id};
@@ -93,11 +94,13 @@ TEST_CASE("tpe: beats random search on Hartmann's function in six dimensions ove
 }
 
 TEST_CASE("tpe: beats random search where parameters are logarithmic, discrete and conditional", "[tuning][tpe]") {
-  const SearchSpace space{loguniform("lr", 1e-5, 1.0), quniform("units", 8, 256, 8), choice("act", {"relu", "tanh", "sigmoid"}),
-                          choice("opt", {branch("sgd", {uniform("momentum", 0.0, 1.0)}),
-                                         branch("adam", {loguniform("epsilon", 1e-9, 1e-2), uniform("decay", 0.5, 1.0)})})};
+  const SearchSpace space{
+      loguniform("lr", 1e-5, 1.0), quniform("units", 8, 256, 8), choice("act", {"relu", "tanh", "sigmoid"}),
+      choice("opt", {branch("sgd", {uniform("momentum", 0.0, 1.0)}),
+                     branch("adam", {loguniform("epsilon", 1e-9, 1e-2), uniform("decay", 0.5, 1.0)})})};
   const auto loss = [](const Point& at) {
-    const double shared = std::abs(std::log10(at[0]) + 2.5) + std::abs(at[1] - 100.0) / 100.0 + (at[2] == 1.0 ? 0.0 : 0.5);
+    const double shared =
+        std::abs(std::log10(at[0]) + 2.5) + std::abs(at[1] - 100.0) / 100.0 + (at[2] == 1.0 ? 0.0 : 0.5);
     if (at[3] == 0.0) return shared + 0.5 + std::abs(at[4] - 0.9);
     return shared + std::abs(std::log10(at[5]) + 6.0) / 5.0 + std::abs(at[6] - 0.9);
   };
@@ -110,7 +113,8 @@ TEST_CASE("tpe: beats random search where there are choices only", "[tuning][tpe
   for (int index = 0; index < 8; ++index) all.push_back(choice("c" + std::to_string(index), {0, 1, 2, 3, 4, 5}));
   const auto misses = [](const Point& at) {
     double sum = 0.0;
-    for (std::size_t axis = 0; axis < at.size(); ++axis) sum += at[axis] == static_cast<double>(axis * 5 % 6) ? 0.0 : 1.0;
+    for (std::size_t axis = 0; axis < at.size(); ++axis)
+      sum += at[axis] == static_cast<double>(axis * 5 % 6) ? 0.0 : 1.0;
     return sum;
   };
 
@@ -179,12 +183,14 @@ TEST_CASE("tpe: who finished first makes no difference", "[tuning][tpe]") {
     forwards.observe(outcomes[index]);
     backwards.observe(outcomes[outcomes.size() - 1 - index]);
   }
-  for (std::uint64_t id = 30; id < 40; ++id) CHECK(forwards.generate(ParameterId{id}) == backwards.generate(ParameterId{id}));
+  for (std::uint64_t id = 30; id < 40; ++id)
+    CHECK(forwards.generate(ParameterId{id}) == backwards.generate(ParameterId{id}));
 }
 
 TEST_CASE("tpe: a resumed tuner that is told its history goes on as if it had not been interrupted", "[tuning][tpe]") {
-  const SearchSpace space{uniform("x", 0.0, 1.0), loguniform("lr", 1e-6, 1.0), normal("z", 0.0, 1.0), qlognormal("w", 1.0, 1.0, 0.1),
-                          choice("k", {branch("a", {randint("n", 0, 1000)}), branch("b", {uniform("y", -1.0, 1.0)})})};
+  const SearchSpace space{
+      uniform("x", 0.0, 1.0), loguniform("lr", 1e-6, 1.0), normal("z", 0.0, 1.0), qlognormal("w", 1.0, 1.0, 0.1),
+      choice("k", {branch("a", {randint("n", 0, 1000)}), branch("b", {uniform("y", -1.0, 1.0)})})};
   Tpe lived{space, seed(7)};
   Tpe resumed{space, seed(1)};
   resumed.reseed(lived.seed());
@@ -192,8 +198,9 @@ TEST_CASE("tpe: a resumed tuner that is told its history goes on as if it had no
   const auto live = [&](std::uint64_t id) {
     const Parameters suggestion = lived.generate(ParameterId{id}).value();
     const bool failed = id % 7 == 3;
-    history.push_back(outcome(id, suggestion, failed ? TrialJobStatus::failed : TrialJobStatus::succeeded,
-                              failed ? std::nullopt : std::optional(suggestion.get<double>("x") + suggestion.get<double>("lr"))));
+    history.push_back(outcome(
+        id, suggestion, failed ? TrialJobStatus::failed : TrialJobStatus::succeeded,
+        failed ? std::nullopt : std::optional(suggestion.get<double>("x") + suggestion.get<double>("lr"))));
     lived.observe(history.back());
     return suggestion;
   };
@@ -209,7 +216,8 @@ TEST_CASE("tpe: a resumed tuner that is told its history goes on as if it had no
   }
 }
 
-TEST_CASE("tpe: a trial that was in flight at a resume is taken up, and counts with what it ran with", "[tuning][tpe]") {
+TEST_CASE("tpe: a trial that was in flight at a resume is taken up, and counts with what it ran with",
+          "[tuning][tpe]") {
   const SearchSpace space{uniform("x", 0.0, 1.0)};
   Tpe lived{space, seed(7)};
   Tpe resumed{space, seed(7)};
@@ -227,7 +235,8 @@ TEST_CASE("tpe: a trial that was in flight at a resume is taken up, and counts w
   lived.observe(outcome(20, in_flight, TrialJobStatus::succeeded, 0.0));
   resumed.observe(outcome(20, in_flight, TrialJobStatus::succeeded, 0.0));
 
-  CHECK(resumed.generate(ParameterId{21})->get<double>("x") == Approx(lived.generate(ParameterId{21})->get<double>("x")));
+  CHECK(resumed.generate(ParameterId{21})->get<double>("x") ==
+        Approx(lived.generate(ParameterId{21})->get<double>("x")));
 }
 
 TEST_CASE("tpe: suggestions gather around good results", "[tuning][tpe]") {
@@ -246,7 +255,8 @@ TEST_CASE("tpe: parameters that go together are suggested together", "[tuning][t
     const double x = random.uniform();
     const bool b = random.uniform() < 0.5;
     const double value = std::abs(x - (b ? 0.9 : 0.1));
-    tuner.observe(outcome(id, ParametersWriter().add("x", x).add("c", b ? "b" : "a").finish(), TrialJobStatus::succeeded, value));
+    tuner.observe(
+        outcome(id, ParametersWriter().add("x", x).add("c", b ? "b" : "a").finish(), TrialJobStatus::succeeded, value));
   }
   int matching = 0;
   for (std::uint64_t id = 200; id < 240; ++id) {
@@ -313,7 +323,8 @@ TEST_CASE("tpe: a cancelled trial leaves no trace", "[tuning][tpe]") {
   tell_line(untold, 0.3, 20);
   for (std::uint64_t id = 20; id < 24; ++id) {
     const Parameters suggestion = told.generate(ParameterId{id}).value();
-    told.observe(outcome(id, suggestion, id % 2 == 0 ? TrialJobStatus::user_canceled : TrialJobStatus::sys_canceled, 0.1));
+    told.observe(
+        outcome(id, suggestion, id % 2 == 0 ? TrialJobStatus::user_canceled : TrialJobStatus::sys_canceled, 0.1));
   }
 
   for (std::uint64_t id = 24; id < 30; ++id) CHECK(told.generate(ParameterId{id}) == untold.generate(ParameterId{id}));
@@ -337,8 +348,8 @@ TEST_CASE("tpe: trials that report nothing leave it at random suggestions", "[tu
 }
 
 TEST_CASE("tpe: a small space is used up without a repetition, then there is nothing more", "[tuning][tpe]") {
-  const SearchSpace space{choice("c", {1, 2, 3}), quniform("q", 2, 10, 5),
-                          choice("k", {branch("a", {randint("n", 0, 4)}), branch("b")})};
+  const SearchSpace space{
+      choice("c", {1, 2, 3}), quniform("q", 2, 10, 5), choice("k", {branch("a", {randint("n", 0, 4)}), branch("b")})};
   AskTell study{Tpe{space, seed(1)}};
   std::set<std::string> texts;
   while (const auto trial = study.try_ask()) {
@@ -411,7 +422,8 @@ TEST_CASE("tpe: a space without dimensions gives empty parameters for ever", "[t
 }
 
 TEST_CASE("tpe: values stay finite and inside their limits however far the results lie out", "[tuning][tpe]") {
-  const SearchSpace space{normal("z", 0.0, 1.0), lognormal("w", 0.0, 1.0), uniform("x", 0.0, 1.0), loguniform("l", 1e-8, 1.0)};
+  const SearchSpace space{
+      normal("z", 0.0, 1.0), lognormal("w", 0.0, 1.0), uniform("x", 0.0, 1.0), loguniform("l", 1e-8, 1.0)};
   AskTell study{Tpe{space, seed(2)}, maximize};
   for (int round = 0; round < 150; ++round) {
     const auto trial = study.ask();
@@ -426,7 +438,8 @@ TEST_CASE("tpe: values stay finite and inside their limits however far the resul
 
 TEST_CASE("tpe: options out of range are all reported", "[tuning][tpe]") {
   try {
-    Tpe tuner{SearchSpace(), {.startup_trials = 0, .candidates = -1, .good_share = 1.0, .good_at_most = 0, .prior_weight = 0.0}};
+    Tpe tuner{SearchSpace(),
+              {.startup_trials = 0, .candidates = -1, .good_share = 1.0, .good_at_most = 0, .prior_weight = 0.0}};
     FAIL("was accepted");
   } catch (const ConfigError& error) {
     CHECK(error.problems().size() == 5);

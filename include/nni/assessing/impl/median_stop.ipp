@@ -13,7 +13,8 @@ namespace nni::assessing {
 
 NNI_INLINE MedianStop::MedianStop(MedianStopOptions options) : options_(options) {
   if (options.start_step < 0)
-    throw config_error("median_stop.start_step", "is " + std::to_string(options.start_step) + ", but must be at least 0");
+    throw config_error(
+        "median_stop.start_step", "is " + std::to_string(options.start_step) + ", but must be at least 0");
 }
 
 NNI_INLINE void MedianStop::start(const Objectives& goals) { goals_ = goals; }

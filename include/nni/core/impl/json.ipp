@@ -21,9 +21,16 @@ NNI_INLINE void append_unicode_escape(std::string& text, std::uint32_t unit) {
 
 // Decodes one UTF-8 sequence; broken bytes become U+FFFD so that the output is always valid JSON.
 NNI_INLINE std::uint32_t next_code_point(std::string_view text, std::size_t& at) {
-  const auto byte = [&](std::size_t index) { return static_cast<std::uint32_t>(static_cast<unsigned char>(text[index])); };
+  const auto byte = [&](std::size_t index) {
+    return static_cast<std::uint32_t>(static_cast<unsigned char>(text[index]));
+  };
   const std::uint32_t lead = byte(at++);
-  const std::size_t more = lead >= 0xf0 && lead < 0xf5 ? 3 : lead >= 0xe0 && lead < 0xf0 ? 2 : lead >= 0xc2 && lead < 0xe0 ? 1 : 0;
+  const std::size_t more =
+      lead >= 0xf0 && lead < 0xf5   ? 3
+      : lead >= 0xe0 && lead < 0xf0 ? 2
+      : lead >= 0xc2 && lead < 0xe0
+          ? 1
+          : 0;
   if (more == 0) return 0xfffd;
   std::uint32_t point = lead & (0x3fU >> more);
   for (std::size_t index = 0; index < more; ++index) {
@@ -41,7 +48,9 @@ NNI_INLINE void append_value(std::string& text, const boost::json::value& value)
     case boost::json::kind::int64: append_json_integer(text, value.get_int64()); return;
     case boost::json::kind::uint64: text += std::to_string(value.get_uint64()); return;
     case boost::json::kind::double_: append_json_number(text, value.get_double()); return;
-    case boost::json::kind::string: append_json_string(text, {value.get_string().data(), value.get_string().size()}); return;
+    case boost::json::kind::string:
+      append_json_string(text, {value.get_string().data(), value.get_string().size()});
+      return;
     case boost::json::kind::array: {
       char before = '[';
       for (const boost::json::value& item : value.get_array()) {
@@ -89,7 +98,9 @@ struct ExactNumbers {
   bool on_string(string_view last, std::size_t, error_code&) { return stack.push_string(last), true; }
   bool on_number_part(string_view part, error_code&) { return number.append(part.data(), part.size()), true; }
   bool on_int64(std::int64_t value, string_view, error_code&) { return number.clear(), stack.push_int64(value), true; }
-  bool on_uint64(std::uint64_t value, string_view, error_code&) { return number.clear(), stack.push_uint64(value), true; }
+  bool on_uint64(std::uint64_t value, string_view, error_code&) {
+    return number.clear(), stack.push_uint64(value), true;
+  }
   bool on_double(double nearly, string_view last, error_code&) {
     number.append(last.data(), last.size());
     double value = nearly;
@@ -130,10 +141,14 @@ NNI_INLINE void append_json_string(std::string& text, std::string_view value) {
       continue;
     }
     if (static_cast<unsigned char>(letter) < 0x80) {
-      if (letter == '\n') text += "\\n";
-      else if (letter == '\t') text += "\\t";
-      else if (letter == '\r') text += "\\r";
-      else detail::append_unicode_escape(text, static_cast<unsigned char>(letter));
+      if (letter == '\n')
+        text += "\\n";
+      else if (letter == '\t')
+        text += "\\t";
+      else if (letter == '\r')
+        text += "\\r";
+      else
+        detail::append_unicode_escape(text, static_cast<unsigned char>(letter));
       ++at;
       continue;
     }

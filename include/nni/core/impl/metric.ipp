@@ -48,7 +48,8 @@ NNI_INLINE std::string with_quoted_tokens(std::string_view text) {
     if (letter == '"') in_string = !in_string;
     if (!in_string) {
       bool replaced = false;
-      for (const std::string_view token : {std::string_view("NaN"), std::string_view("-Infinity"), std::string_view("Infinity")}) {
+      for (const std::string_view token :
+           {std::string_view("NaN"), std::string_view("-Infinity"), std::string_view("Infinity")}) {
         if (text.substr(at, token.size()) == token) {
           result.append("\"").append(token).append("\"");
           at += token.size();

@@ -29,17 +29,18 @@ NNI_INLINE const boost::json::value* find_parameter(const boost::json::value& al
 NNI_INLINE boost::json::value require_parameter(const Parameters& parameters, std::string_view name) {
   const boost::json::value all = parameters.to_json();
   if (const boost::json::value* found = find_parameter(all, name)) return *found;
-  throw Error(Errc::not_found, "there is no parameter \"" + std::string(name) + "\"; this trial has " + parameters.text());
+  throw Error(
+      Errc::not_found, "there is no parameter \"" + std::string(name) + "\"; this trial has " + parameters.text());
 }
 
 NNI_INLINE Error wrong_parameter_type(std::string_view name, const boost::json::value& value, const char* wanted) {
-  return Error(Errc::protocol,
-               "parameter \"" + std::string(name) + "\" is " + to_json_text(value) + ", not " + wanted);
+  return Error(Errc::protocol, "parameter \"" + std::string(name) + "\" is " + to_json_text(value) + ", not " + wanted);
 }
 
 }  // namespace detail
 
-NNI_INLINE Parameters::Parameters(const boost::json::object& object) : text_(to_json_text(boost::json::value(object))) {}
+NNI_INLINE Parameters::Parameters(const boost::json::object& object)
+    : text_(to_json_text(boost::json::value(object))) {}
 
 NNI_INLINE Result<Parameters> Parameters::parse(std::string text) {
   boost::system::error_code failure;
@@ -92,6 +93,8 @@ NNI_INLINE boost::json::value Parameters::get_value(std::string_view name) const
   return detail::require_parameter(*this, name);
 }
 
-NNI_INLINE std::ostream& operator<<(std::ostream& out, const Parameters& parameters) { return out << parameters.text(); }
+NNI_INLINE std::ostream& operator<<(std::ostream& out, const Parameters& parameters) {
+  return out << parameters.text();
+}
 
 }  // namespace nni

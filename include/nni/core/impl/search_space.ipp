@@ -47,8 +47,8 @@ NNI_INLINE void set_numbers(Axis& axis, const std::vector<double>& values) {
   }
 }
 
-NNI_INLINE std::uint64_t flatten(const std::vector<Dimension>& dimensions, const std::string& prefix, std::uint32_t parent,
-                                 std::uint32_t branch, std::vector<Axis>& axes) {
+NNI_INLINE std::uint64_t flatten(const std::vector<Dimension>& dimensions, const std::string& prefix,
+                                 std::uint32_t parent, std::uint32_t branch, std::vector<Axis>& axes) {
   std::uint64_t size = 1;
   for (const Dimension& dimension : dimensions) {
     const std::size_t at = axes.size();
@@ -77,8 +77,8 @@ NNI_INLINE std::uint64_t flatten(const std::vector<Dimension>& dimensions, const
       configurations = 0;
       bool finite = true;
       for (std::uint32_t index = 0; index < dimension.options.size(); ++index) {
-        const std::uint64_t inner = flatten(dimension.options[index].dimensions(), axes[at].path + "/",
-                                            static_cast<std::uint32_t>(at), index, axes);
+        const std::uint64_t inner = flatten(
+            dimension.options[index].dimensions(), axes[at].path + "/", static_cast<std::uint32_t>(at), index, axes);
         finite = finite && inner != 0;
         configurations += inner;
       }
@@ -101,8 +101,8 @@ NNI_INLINE std::uint64_t branch_size(const std::vector<Axis>& axes, std::size_t 
 
 // The three walks below visit the axes from `at` to `end` that belong to one branch, and what depends on them.
 
-NNI_INLINE void unrank(const std::vector<Axis>& axes, std::size_t at, std::size_t end, std::uint32_t branch, std::uint64_t index,
-                       Point& point) {
+NNI_INLINE void unrank(const std::vector<Axis>& axes, std::size_t at, std::size_t end, std::uint32_t branch,
+                       std::uint64_t index, Point& point) {
   for (; at < end; at = axes[at].end) {
     const Axis& axis = axes[at];
     if (axis.branch != branch) continue;
@@ -113,7 +113,8 @@ NNI_INLINE void unrank(const std::vector<Axis>& axes, std::size_t at, std::size_
       continue;
     }
     std::uint32_t option = 0;
-    for (std::uint64_t size = branch_size(axes, at, 0); own >= size; size = branch_size(axes, at, ++option)) own -= size;
+    for (std::uint64_t size = branch_size(axes, at, 0); own >= size; size = branch_size(axes, at, ++option))
+      own -= size;
     point[at] = option;
     unrank(axes, at + 1, axis.end, option, own, point);
   }
@@ -138,8 +139,8 @@ NNI_INLINE std::uint64_t rank(const std::vector<Axis>& axes, std::size_t at, std
   return index;
 }
 
-NNI_INLINE void append_values(std::string& text, const std::vector<Axis>& axes, std::size_t at, std::size_t end, bool first,
-                              const Point& point) {
+NNI_INLINE void append_values(std::string& text, const std::vector<Axis>& axes, std::size_t at, std::size_t end,
+                              bool first, const Point& point) {
   for (; at < end; at = axes[at].end) {
     const Axis& axis = axes[at];
     const double value = point[at];
@@ -173,8 +174,8 @@ NNI_INLINE std::optional<double> option_index(const Axis& axis, const boost::jso
   return static_cast<double>(found - axis.options.begin());
 }
 
-NNI_INLINE bool read_values(const boost::json::object& object, const std::vector<Axis>& axes, std::size_t at, std::size_t end,
-                            std::uint32_t branch, Point& point) {
+NNI_INLINE bool read_values(const boost::json::object& object, const std::vector<Axis>& axes, std::size_t at,
+                            std::size_t end, std::uint32_t branch, Point& point) {
   for (; at < end; at = axes[at].end) {
     const Axis& axis = axes[at];
     if (axis.branch != branch) continue;
@@ -264,7 +265,8 @@ NNI_INLINE SearchSpace SearchSpace::from_json(const boost::json::value& value, s
   const std::string place(key);
   const boost::json::object* object = value.if_object();
   if (!object)
-    throw config_error(place, "is " + detail::space::shown(value) + ", but must be an object: {\"name\": {\"_type\": ..., \"_value\": [...]}}");
+    throw config_error(place, "is " + detail::space::shown(value) +
+                                  ", but must be an object: {\"name\": {\"_type\": ..., \"_value\": [...]}}");
   ProblemList problems;
   std::vector<Dimension> dimensions = detail::space::read_dimensions(*object, place, false, problems);
   detail::space::check_dimensions(dimensions, place, problems);

@@ -16,7 +16,8 @@ inline constexpr double exact_limit = 0x1p53;
 
 // ---- checking ----
 
-NNI_INLINE void check_dimensions(const std::vector<Dimension>& dimensions, const std::string& key, ProblemList& problems);
+NNI_INLINE void check_dimensions(const std::vector<Dimension>& dimensions, const std::string& key,
+                                 ProblemList& problems);
 
 NNI_INLINE bool check_numbers(const Dimension& dimension, const std::string& key, ProblemList& problems) {
   const bool bell = is_normal(dimension.type);
@@ -24,7 +25,8 @@ NNI_INLINE bool check_numbers(const Dimension& dimension, const std::string& key
   bool good = true;
   for (std::size_t index = 0; index < dimension.values.size(); ++index) {
     if (std::isfinite(dimension.values[index])) continue;
-    problems.add(key + "." + names[index], "is " + to_json_text(dimension.values[index]) + ", but must be a finite number");
+    problems.add(
+        key + "." + names[index], "is " + to_json_text(dimension.values[index]) + ", but must be a finite number");
     good = false;
   }
   return good;
@@ -80,20 +82,25 @@ NNI_INLINE void check_choice(const Dimension& dimension, const std::string& key,
     check_dimensions(option.dimensions(), key + "." + option.name(), problems);
     for (const Dimension& inner : option.dimensions())
       if (inner.name == "_name")
-        problems.add(key + "." + option.name() + "._name", "is the key that holds the branch; give the dimension another name");
+        problems.add(
+            key + "." + option.name() + "._name", "is the key that holds the branch; give the dimension another name");
   }
 }
 
 NNI_INLINE void check_dimension(const Dimension& dimension, const std::string& key, ProblemList& problems) {
-  if (dimension.type == DimensionType::choice) check_choice(dimension, key, problems);
-  else check_range(dimension, key, problems);
+  if (dimension.type == DimensionType::choice)
+    check_choice(dimension, key, problems);
+  else
+    check_range(dimension, key, problems);
 }
 
-NNI_INLINE void check_dimensions(const std::vector<Dimension>& dimensions, const std::string& key, ProblemList& problems) {
+NNI_INLINE void check_dimensions(const std::vector<Dimension>& dimensions, const std::string& key,
+                                 ProblemList& problems) {
   std::set<std::string_view> names;
   for (const Dimension& dimension : dimensions) {
     const std::string place = key + "." + dimension.name;
-    if (dimension.name.empty()) problems.add(key, "has a dimension without a name");
+    if (dimension.name.empty())
+      problems.add(key, "has a dimension without a name");
     else if (!names.insert(dimension.name).second)
       problems.add(place, "is there twice; give every dimension a name of its own");
     check_dimension(dimension, place, problems);
@@ -119,11 +126,11 @@ NNI_INLINE std::string shown(const boost::json::value& value) {
 
 NNI_INLINE std::string_view view(boost::json::string_view text) { return {text.data(), text.size()}; }
 
-NNI_INLINE std::vector<Dimension> read_dimensions(const boost::json::object& object, const std::string& key, bool inside_branch,
-                                                  ProblemList& problems);
+NNI_INLINE std::vector<Dimension> read_dimensions(
+    const boost::json::object& object, const std::string& key, bool inside_branch, ProblemList& problems);
 
-NNI_INLINE std::optional<ChoiceOption> read_option(const boost::json::value& value, const std::string& key,
-                                                   const std::string& place, ProblemList& problems) {
+NNI_INLINE std::optional<ChoiceOption> read_option(
+    const boost::json::value& value, const std::string& key, const std::string& place, ProblemList& problems) {
   switch (value.kind()) {
     case boost::json::kind::string: return ChoiceOption(view(value.get_string()));
     case boost::json::kind::bool_: return ChoiceOption(value.get_bool());
@@ -140,12 +147,13 @@ NNI_INLINE std::optional<ChoiceOption> read_option(const boost::json::value& val
     }
     default: break;
   }
-  problems.add(place, "is " + shown(value) + "; an option is a number, a string, true, false, or an object with a \"_name\"");
+  problems.add(
+      place, "is " + shown(value) + "; an option is a number, a string, true, false, or an object with a \"_name\"");
   return std::nullopt;
 }
 
-NNI_INLINE std::optional<Dimension> read_choice(std::string name, const boost::json::array& values, const std::string& key,
-                                                ProblemList& problems) {
+NNI_INLINE std::optional<Dimension> read_choice(
+    std::string name, const boost::json::array& values, const std::string& key, ProblemList& problems) {
   std::vector<ChoiceOption> options;
   for (std::size_t index = 0; index < values.size(); ++index) {
     const std::string place = key + "._value[" + std::to_string(index) + "]";
@@ -159,7 +167,8 @@ NNI_INLINE std::optional<Dimension> read_choice(std::string name, const boost::j
 
 NNI_INLINE std::optional<Dimension> read_range(std::string name, DimensionType type, const boost::json::array& values,
                                                const std::string& key, ProblemList& problems) {
-  const std::string form = std::string(is_normal(type) ? "[mu, sigma" : "[min, max") + (is_quantised(type) ? ", q]" : "]");
+  const std::string form =
+      std::string(is_normal(type) ? "[mu, sigma" : "[min, max") + (is_quantised(type) ? ", q]" : "]");
   const std::size_t wanted = is_quantised(type) ? 3 : 2;
   if (values.size() != wanted) {
     problems.add(key + "._value", "is " + shown(values) + ", but " + std::string(to_string(type)) + " needs " + form);
@@ -181,8 +190,8 @@ NNI_INLINE std::optional<Dimension> read_range(std::string name, DimensionType t
   return Dimension(std::move(name), type, std::move(numbers));
 }
 
-NNI_INLINE std::optional<Dimension> read_dimension(std::string name, const boost::json::value& spec, const std::string& key,
-                                                   ProblemList& problems) {
+NNI_INLINE std::optional<Dimension> read_dimension(
+    std::string name, const boost::json::value& spec, const std::string& key, ProblemList& problems) {
   const boost::json::object* object = spec.if_object();
   if (!object) {
     problems.add(key, "is " + shown(spec) + ", but must be an object with \"_type\" and \"_value\"");
@@ -195,17 +204,20 @@ NNI_INLINE std::optional<Dimension> read_dimension(std::string name, const boost
     problems.add(key + "._type", "is missing; give " + std::string(dimension_types));
   } else {
     if (type_name->is_string()) type = parse_dimension_type(view(type_name->get_string()));
-    if (!type) problems.add(key + "._type", "is " + shown(*type_name) + ", but must be " + std::string(dimension_types));
+    if (!type)
+      problems.add(key + "._type", "is " + shown(*type_name) + ", but must be " + std::string(dimension_types));
   }
-  if (!value) problems.add(key + "._value", "is missing; give a list");
-  else if (!value->is_array()) problems.add(key + "._value", "is " + shown(*value) + ", but must be a list");
+  if (!value)
+    problems.add(key + "._value", "is missing; give a list");
+  else if (!value->is_array())
+    problems.add(key + "._value", "is " + shown(*value) + ", but must be a list");
   if (!type || !value || !value->is_array()) return std::nullopt;
   if (*type == DimensionType::choice) return read_choice(std::move(name), value->get_array(), key, problems);
   return read_range(std::move(name), *type, value->get_array(), key, problems);
 }
 
-NNI_INLINE std::vector<Dimension> read_dimensions(const boost::json::object& object, const std::string& key, bool inside_branch,
-                                                  ProblemList& problems) {
+NNI_INLINE std::vector<Dimension> read_dimensions(
+    const boost::json::object& object, const std::string& key, bool inside_branch, ProblemList& problems) {
   std::vector<Dimension> dimensions;
   for (const auto& member : object) {
     std::string name(view(member.key()));
@@ -227,8 +239,10 @@ NNI_INLINE void append_dimension(std::string& text, const Dimension& dimension) 
   const char* separator = "";
   for (const double value : dimension.values) {
     text += separator;
-    if (dimension.type == DimensionType::randint) append_json_integer(text, static_cast<std::int64_t>(value));
-    else append_json_number(text, value);
+    if (dimension.type == DimensionType::randint)
+      append_json_integer(text, static_cast<std::int64_t>(value));
+    else
+      append_json_number(text, value);
     separator = ",";
   }
   for (const ChoiceOption& option : dimension.options) {

@@ -13,8 +13,9 @@ namespace nni {
 namespace detail {
 
 NNI_INLINE Error bad_duration(std::string_view text) {
-  return Error{Errc::config_invalid, "\"" + std::string(text) +
-                                         "\" is not a duration; write seconds (90) or numbers with units d, h, m, s, ms (1h30m)"};
+  return Error{Errc::config_invalid,
+               "\"" + std::string(text) +
+                   "\" is not a duration; write seconds (90) or numbers with units d, h, m, s, ms (1h30m)"};
 }
 
 NNI_INLINE double seconds_of_unit(std::string_view unit) {
@@ -34,7 +35,8 @@ NNI_INLINE Result<Duration> parse_duration(std::string_view text) {
   bool any = false;
   while (!rest.empty()) {
     double number = 0.0;
-    const auto [end, failure] = std::from_chars(rest.data(), rest.data() + rest.size(), number, std::chars_format::fixed);
+    const auto [end, failure] =
+        std::from_chars(rest.data(), rest.data() + rest.size(), number, std::chars_format::fixed);
     if (failure != std::errc{} || number < 0.0) return detail::bad_duration(text);
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
     std::string unit;

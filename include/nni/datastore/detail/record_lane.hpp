@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -16,7 +17,8 @@
 
 namespace nni::datastore::detail {
 
-/// Writes records somewhere. Its members block, and run on a pool, one at a time.
+/// Writes records somewhere. Its members block, and run on a pool: `record` and `tidy` one after the other, `sync`
+/// beside them.
 class Recorder {
  public:
   Recorder() = default;
@@ -28,7 +30,7 @@ class Recorder {
   /// @param now  wall time
   virtual void record(std::span<const StoreEvent> events, TimePoint now) = 0;
 
-  /// Brings everything recorded so far to the disk.
+  /// Brings everything that was recorded before the call to the disk.
   virtual void sync() = 0;
 
   /// True when `tidy` should be called soon. Called on the executor, while nothing else runs.
@@ -41,8 +43,9 @@ class Recorder {
 /// The way of a store's records from the executor to its recorder: a queue, gathered commits, positions, and those
 /// who wait for them.
 ///
-/// Everything but the recorder's work happens on the executor. One call of the recorder runs at a time, for as many
-/// records as are there. A failure is final: it is thrown to all who wait and will wait for what was not reached.
+/// Everything but the recorder's work happens on the executor. One batch is written at a time, with as many records
+/// as are there; syncs run beside, so that who waits for `written` does not wait for the disk. A failure is final: it
+/// is thrown to all who wait and will wait for what was not reached.
 class RecordLane : public std::enable_shared_from_this<RecordLane> {
  public:
   /// @param context   outlives the lane
@@ -71,21 +74,26 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   [[nodiscard]] std::unique_ptr<Recorder> take_recorder() noexcept { return std::move(recorder_); }
 
  private:
-  void start();
+  void start_writing();
+  void start_syncing();
   void wake();
   void fail(std::exception_ptr failure);
   void record_batch(TimePoint now);  // on the pool
   awaitable<void> hold();
   awaitable<void> commit();
-  awaitable<void> sync();
-  awaitable<void> work();
-  static awaitable<void> run(std::shared_ptr<RecordLane> self);
+  awaitable<void> write_all();
+  awaitable<void> sync_all();
+  static awaitable<void> run_writing(std::shared_ptr<RecordLane> self);
+  static awaitable<void> run_syncing(std::shared_ptr<RecordLane> self);
+
+  static constexpr std::uint64_t nobody = std::numeric_limits<std::uint64_t>::max();
 
   Context* context_;
   std::unique_ptr<Recorder> recorder_;
   CommitPace pace_;
   boost::asio::steady_timer timer_;
-  bool running_ = false;
+  bool writing_ = false;
+  bool syncing_ = false;
   bool holding_ = false;
   async::event idle_;
 

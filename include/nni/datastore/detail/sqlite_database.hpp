@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -94,9 +96,6 @@ class Database {
   /// Stops what runs on this connection now. Any thread.
   void interrupt() noexcept;
 
-  /// Brings all commits so far to the disk: syncs the write-ahead log.
-  void sync_log();
-
   /// Frames in the write-ahead log after the last commit.
   [[nodiscard]] int log_frames() const noexcept { return log_frames_; }
 
@@ -108,11 +107,34 @@ class Database {
   void leave_log() noexcept;
 
   [[nodiscard]] const std::filesystem::path& file() const noexcept { return file_; }
+  [[nodiscard]] sqlite3* handle() const noexcept { return handle_; }
 
  private:
   sqlite3* handle_ = nullptr;
   std::filesystem::path file_;
   int log_frames_ = 0;
+};
+
+/// The write-ahead log of a database, opened a second time: so it can be synced on one thread while the connection
+/// commits on another.
+///
+/// A commit under `synchronous = NORMAL` writes its frames and leaves the sync to the next checkpoint. Syncing the log
+/// makes every commit in it durable; what a checkpoint has moved out of it was synced with the database file.
+class WriteAheadLog {
+ public:
+  /// @param database  in the journal mode WAL, has had a transaction; outlives this object
+  explicit WriteAheadLog(Database& database);
+  WriteAheadLog(const WriteAheadLog&) = delete;
+  WriteAheadLog& operator=(const WriteAheadLog&) = delete;
+  ~WriteAheadLog();
+
+  /// Returns when all commits that were done before the call are on the disk.
+  /// @throws Error  `Errc::storage_failed`; what was not synced then must not be called synced later
+  void sync();
+
+ private:
+  std::filesystem::path path_;
+  std::unique_ptr<std::max_align_t[]> file_;  // an sqlite3_file of the size that the file system layer wants
 };
 
 /// Lets go of a statement's rows at the end of a scope, also when reading them failed.

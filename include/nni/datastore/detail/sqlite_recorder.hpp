@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -14,7 +15,7 @@
 
 namespace nni::datastore::detail {
 
-/// Writes events into a store file. Used by one thread at a time.
+/// Writes events into a store file.
 ///
 /// Trials that have not ended are held, so that recording reads nothing; what several events of a batch change in
 /// one trial is written once.
@@ -30,7 +31,7 @@ class SqliteRecorder final : public Recorder {
 
   /// Writes a batch in one transaction.
   void record(std::span<const StoreEvent> events, TimePoint now) override;
-  void sync() override { database_.sync_log(); }
+  void sync() override { log_->sync(); }
 
   /// True when the log has grown so much that it should be moved into the file.
   [[nodiscard]] bool wants_tidying() const noexcept override;
@@ -63,6 +64,7 @@ class SqliteRecorder final : public Recorder {
   OwnerLock lock_;  // let go last
   Database database_;
   SqliteReader reader_;
+  std::optional<WriteAheadLog> log_;
   Owner self_;
   bool indexed_ = true;
   std::int64_t session_ = 0;  // 0: nothing was written yet

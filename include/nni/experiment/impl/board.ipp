@@ -11,8 +11,9 @@ inline constexpr std::size_t board_rows = 10;
 
 NNI_INLINE Board::Board(const ExperimentOptions& options, std::vector<Observer> observers)
     : options_(&options), observers_(std::move(observers)), objectives_(options.direction) {
-  wants_progress_ = std::any_of(observers_.begin(), observers_.end(),
-                                [](const Observer& observer) { return static_cast<bool>(observer.on_progress); });
+  wants_progress_ = std::any_of(observers_.begin(), observers_.end(), [](const Observer& observer) {
+    return static_cast<bool>(observer.on_progress);
+  });
 }
 
 NNI_INLINE void Board::begin(ProfileChanged profile, const std::filesystem::path& directory, std::string_view platform,
@@ -39,8 +40,8 @@ NNI_INLINE void Board::rank(const TrialJobDetail& trial) {
   const std::optional<double> value = final_number(trial);
   if (!value) return;
   // Equal values keep the order in which they came, so a run can be repeated.
-  const auto place = std::upper_bound(top_values_.begin(), top_values_.end(), *value,
-                                      [this](double a, double b) { return objectives_.better(a, b); });
+  const auto place = std::upper_bound(
+      top_values_.begin(), top_values_.end(), *value, [this](double a, double b) { return objectives_.better(a, b); });
   if (place == top_values_.end() && top_values_.size() == board_rows) return;
   top_.insert(top_.begin() + (place - top_values_.begin()), trial);
   top_values_.insert(place, *value);

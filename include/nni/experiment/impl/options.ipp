@@ -13,8 +13,8 @@ namespace detail {
 
 NNI_INLINE bool is_plain_name(const std::string& text) {
   return text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char letter) {
-           return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9') ||
-                  letter == '-' || letter == '_';
+           return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+                  (letter >= '0' && letter <= '9') || letter == '-' || letter == '_';
          });
 }
 
@@ -23,12 +23,14 @@ NNI_INLINE bool is_plain_name(const std::string& text) {
 NNI_INLINE void check(const ExperimentOptions& options, bool needs_command) {
   ProblemList problems;
   if (!detail::is_plain_name(options.id))
-    problems.add("id", "\"" + options.id + "\" is not usable as a directory name; use 1 to 64 letters, digits, '-' or '_'");
+    problems.add(
+        "id", "\"" + options.id + "\" is not usable as a directory name; use 1 to 64 letters, digits, '-' or '_'");
   if (options.id.empty() && options.resume == Resume::always)
     problems.add("resume", "needs the id of the experiment to go on with; set .id");
   if (options.concurrency < 1 || options.concurrency > 100'000)
     problems.add("concurrency", std::to_string(options.concurrency) + " is not between 1 and 100000");
-  if (options.max_trials && *options.max_trials < 1) problems.add("max_trials", "0 would run nothing; give 1 or more, or leave it out");
+  if (options.max_trials && *options.max_trials < 1)
+    problems.add("max_trials", "0 would run nothing; give 1 or more, or leave it out");
   if (options.max_duration && *options.max_duration <= Duration::zero())
     problems.add("max_duration", to_string(*options.max_duration) + " is not a positive duration");
   if (options.max_trial_duration && *options.max_trial_duration <= Duration::zero())
@@ -36,15 +38,18 @@ NNI_INLINE void check(const ExperimentOptions& options, bool needs_command) {
   if (options.shutdown_limit <= Duration::zero())
     problems.add("shutdown_limit", to_string(options.shutdown_limit) + " is not a positive duration");
   if (options.trial_gpu_number && *options.trial_gpu_number < 0)
-    problems.add("trial_gpu_number", std::to_string(*options.trial_gpu_number) + " is negative; use 0 for none or leave it out");
+    problems.add(
+        "trial_gpu_number", std::to_string(*options.trial_gpu_number) + " is negative; use 0 for none or leave it out");
   if (needs_command && options.trial_command.empty())
     problems.add("trial_command", "is missing; give a shell line (\"python3 train.py\") or a list of arguments");
   if (!needs_command && !options.trial_command.empty())
-    problems.add("trial_command", "\"" + options.trial_command.to_string() + "\" cannot be run by a service whose trials are callables");
+    problems.add("trial_command",
+                 "\"" + options.trial_command.to_string() + "\" cannot be run by a service whose trials are callables");
   if (!options.code_directory.empty() && !std::filesystem::is_directory(options.code_directory))
     problems.add("code_directory", "\"" + options.code_directory.string() + "\" is not a directory");
   for (const auto& [name, value] : options.environment)
-    if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos || value.find('\0') != std::string::npos)
+    if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos ||
+        value.find('\0') != std::string::npos)
       problems.add("environment", "\"" + name + "\" is not the name of a variable");
   problems.throw_if_any();
 }

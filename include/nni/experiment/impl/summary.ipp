@@ -47,7 +47,8 @@ NNI_INLINE void flatten(const boost::json::value& value, const std::string& pref
                         std::vector<std::pair<std::string, std::string>>& out) {
   if (const auto* object = value.if_object(); object && !(object->empty() && !prefix.empty())) {
     for (const auto& member : *object)
-      flatten(member.value(), prefix.empty() ? std::string(member.key()) : prefix + "/" + std::string(member.key()), out);
+      flatten(
+          member.value(), prefix.empty() ? std::string(member.key()) : prefix + "/" + std::string(member.key()), out);
     return;
   }
   if (const auto* text = value.if_string()) {

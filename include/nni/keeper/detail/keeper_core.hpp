@@ -40,7 +40,11 @@ namespace nni::keeper::detail {
 class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
  public:
   KeeperCore(boost::asio::any_io_executor executor, KeeperOptions options, Log log)
-      : executor_(std::move(executor)), options_(std::move(options)), log_(std::move(log)), kill_timer_(executor_), write_timer_(executor_) {
+      : executor_(std::move(executor)),
+        options_(std::move(options)),
+        log_(std::move(log)),
+        kill_timer_(executor_),
+        write_timer_(executor_) {
     surroundings_.experiment = options_.experiment;
     surroundings_.platform = options_.platform;
     surroundings_.trials = trials_directory(options_.directory, options_.environment).string();
@@ -64,7 +68,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   awaitable<void> open_channel() {
     auto opening = channel_->open();
     co_await std::move(opening);
-    flush_soon();   // what recover found
+    flush_soon();  // what recover found
   }
 
   void stop() {
@@ -84,7 +88,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
 
   void inherit(const std::vector<std::string>& environment) {
     inherited_ = environment;
-    jobs_.clear();   // templates are sent again by whoever sends an environment
+    jobs_.clear();  // templates are sent again by whoever sends an environment
   }
 
   void define(JobTemplate job) {
@@ -127,12 +131,12 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
 
  private:
   struct Run {
-    process::Identity process;          // pid 0: not started yet
+    process::Identity process;  // pid 0: not started yet
     TimePoint started{};
     std::uint64_t started_position = 0;
     std::optional<StopReason> killed;
     std::string how_killed;
-    std::vector<process::Identity> below;   // descendants when the kill began: they may lose their parent by it
+    std::vector<process::Identity> below;  // descendants when the kill began: they may lose their parent by it
     bool has_reported = false;
     bool settling = false;
   };
@@ -175,18 +179,18 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   std::deque<StartOrder> orders_;
   bool pumping_ = false;
 
-  std::deque<std::pair<SteadyPoint, RunId>> overdue_;   // in the order of their times
+  std::deque<std::pair<SteadyPoint, RunId>> overdue_;  // in the order of their times
   boost::asio::steady_timer kill_timer_;
   bool kill_timer_armed_ = false;
 
-  std::string frames_;                    // records that are not written yet, as frames
-  std::uint64_t frames_from_ = 0;         // position of the first one
+  std::string frames_;             // records that are not written yet, as frames
+  std::uint64_t frames_from_ = 0;  // position of the first one
   bool flush_posted_ = false;
   bool in_trouble_ = false;
   boost::asio::steady_timer write_timer_;
   std::vector<trial::ChannelMessage> after_write_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<Final>> finals_;      // by position
-  std::unordered_map<std::uint64_t, std::uint64_t> starts_of_ends_;       // position of an end: position of its start
+  std::unordered_map<std::uint64_t, std::shared_ptr<Final>> finals_;  // by position
+  std::unordered_map<std::uint64_t, std::uint64_t> starts_of_ends_;   // position of an end: position of its start
 };
 
 }  // namespace nni::keeper::detail

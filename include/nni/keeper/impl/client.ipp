@@ -11,8 +11,8 @@
 
 #include <nni/core/error.hpp>
 #include <nni/keeper/client.hpp>
-#include <nni/keeper/keeper.hpp>
 #include <nni/keeper/daemon.hpp>
+#include <nni/keeper/keeper.hpp>
 #include <nni/keeper/socket_path.hpp>
 
 namespace nni::keeper {
@@ -42,8 +42,8 @@ void Client::command(FrameType type, Write&& write) {
 NNI_INLINE std::uint64_t Client::job(const JobTemplate& wanted) {
   for (std::size_t at = jobs_.size(); at-- > 0;) {
     const JobTemplate& known = jobs_[at];
-    if (known.arguments == wanted.arguments && known.directory == wanted.directory && known.environment == wanted.environment &&
-        known.discard_output == wanted.discard_output)
+    if (known.arguments == wanted.arguments && known.directory == wanted.directory &&
+        known.environment == wanted.environment && known.discard_output == wanted.discard_output)
       return known.id;
   }
   const std::uint64_t id = jobs_.size() < detail::most_jobs ? jobs_.size() + 1 : jobs_.front().id;
@@ -99,7 +99,9 @@ NNI_INLINE void Client::flush_soon() {
 NNI_INLINE void Client::flush() {
   if (ended_) return;
   if (!acknowledged_.empty()) {
-    append_frame(link_->out(), FrameType::acknowledge, next_command_++, [this](Writer& out) { encode_ranges(out, acknowledged_); });
+    append_frame(link_->out(), FrameType::acknowledge, next_command_++, [this](Writer& out) {
+      encode_ranges(out, acknowledged_);
+    });
     acknowledged_.clear();
   }
   if (!link_->out().empty()) link_->flush();
@@ -139,19 +141,23 @@ NNI_INLINE void Client::handle(const Frame& frame) {
     case FrameType::trouble: return events_.trouble(std::string(Reader(frame.payload).text()));
     case FrameType::finished: return events_.finished();
     default:
-      throw Error(Errc::protocol, "keeper protocol: a keeper does not send frames of type " + std::to_string(static_cast<int>(frame.type)));
+      throw Error(
+          Errc::protocol,
+          "keeper protocol: a keeper does not send frames of type " + std::to_string(static_cast<int>(frame.type)));
   }
 }
 
-NNI_INLINE std::shared_ptr<Link> connect_to_keeper(const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory) {
+NNI_INLINE std::shared_ptr<Link> connect_to_keeper(
+    const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory) {
   const SocketPath path(keeper_directory(experiment_directory), socket_name);
   boost::asio::local::stream_protocol::socket socket(executor);
   boost::system::error_code failure;
-  socket.connect(path.endpoint(), failure);   // a local socket connects at once, or not at all
+  socket.connect(path.endpoint(), failure);  // a local socket connects at once, or not at all
   if (failure == boost::system::errc::no_such_file_or_directory || failure == boost::system::errc::connection_refused ||
       failure == boost::system::errc::bad_file_descriptor)
     return nullptr;
-  if (failure) throw Error(failure, "the keeper in " + keeper_directory(experiment_directory).string() + " cannot be reached");
+  if (failure)
+    throw Error(failure, "the keeper in " + keeper_directory(experiment_directory).string() + " cannot be reached");
   return make_socket_link(std::move(socket));
 }
 

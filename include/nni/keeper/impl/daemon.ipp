@@ -49,7 +49,7 @@ class Daemon::Core {
     // Orphans of trials become our children instead of vanishing from sight.
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     std::signal(SIGPIPE, SIG_IGN);
-    std::signal(SIGINT, SIG_IGN);    // Ctrl-C in the manager's terminal is for the manager
+    std::signal(SIGINT, SIG_IGN);  // Ctrl-C in the manager's terminal is for the manager
     std::signal(SIGHUP, SIG_IGN);
     keeper_->recover();
 
@@ -62,7 +62,8 @@ class Daemon::Core {
       acceptor_.listen();
     } catch (const boost::system::system_error& error) {
       ::umask(before);
-      throw Error(error.code(), "the socket of the keeper cannot be made in " + keeper_directory(options_.directory).string());
+      throw Error(
+          error.code(), "the socket of the keeper cannot be made in " + keeper_directory(options_.directory).string());
     }
     ::umask(before);
   }
@@ -97,11 +98,12 @@ class Daemon::Core {
   }
 
   void accept() {
-    acceptor_.async_accept([this](const boost::system::error_code& failure, boost::asio::local::stream_protocol::socket socket) {
-      if (ending_) return;
-      if (!failure) connected(std::move(socket));
-      if (failure != boost::asio::error::operation_aborted) accept();
-    });
+    acceptor_.async_accept(
+        [this](const boost::system::error_code& failure, boost::asio::local::stream_protocol::socket socket) {
+          if (ending_) return;
+          if (!failure) connected(std::move(socket));
+          if (failure != boost::asio::error::operation_aborted) accept();
+        });
   }
 
   void connected(boost::asio::local::stream_protocol::socket socket) {
@@ -114,7 +116,8 @@ class Daemon::Core {
       check_end();
     };
     host.over = [this](Session& session) { over(session); };
-    const auto session = std::make_shared<Session>(*keeper_, make_socket_link(std::move(socket)), std::move(host), log_);
+    const auto session =
+        std::make_shared<Session>(*keeper_, make_socket_link(std::move(socket)), std::move(host), log_);
     sessions_.push_back(session);
     session->start();
   }
@@ -125,7 +128,8 @@ class Daemon::Core {
     if (manager_) {
       const std::string owner = manager_->hello().owner;
       if (process::identify(static_cast<pid_t>(manager_->hello().pid)))
-        return "the trials of experiment \"" + options_.experiment + "\" belong to " + owner + ", which is still running";
+        return "the trials of experiment \"" + options_.experiment + "\" belong to " + owner +
+               ", which is still running";
       // Its process is dead; only its hang-up has not been read yet. Orders that it still sent are not carried out,
       // which the new manager sees and repairs.
       Session* const old = std::exchange(manager_, nullptr);
@@ -143,7 +147,8 @@ class Daemon::Core {
 
   void over(Session& session) {
     if (manager_ == &session) {
-      log_.info("keeper", "manager gone: " + session.hello().owner + "; " + std::to_string(keeper_->live()) + " trials go on");
+      log_.info("keeper",
+                "manager gone: " + session.hello().owner + "; " + std::to_string(keeper_->live()) + " trials go on");
       manager_ = nullptr;
     }
     forget(session);
@@ -170,7 +175,8 @@ class Daemon::Core {
       if (text.back() != '[') text += ',';
       text += "{\"run\":";
       append_json_string(text, to_string(run.run));
-      text += ",\"pid\":" + std::to_string(run.process.pid) + ",\"started\":" + std::to_string(to_epoch_ms(run.started)) + "}";
+      text += ",\"pid\":" + std::to_string(run.process.pid) +
+              ",\"started\":" + std::to_string(to_epoch_ms(run.started)) + "}";
     }
     text += "],\"stopping\":";
     const bool stops = stop_wanted && !manager_;
@@ -217,7 +223,7 @@ class Daemon::Core {
   boost::asio::steady_timer first_manager_timer_;
   std::vector<std::shared_ptr<Session>> sessions_;
   Session* manager_ = nullptr;
-  bool may_end_ = false;        // a manager was here, or nobody will come
+  bool may_end_ = false;  // a manager was here, or nobody will come
   bool finishing_ = false;
   bool told_finished_ = false;
   bool stopping_ = false;

@@ -13,7 +13,8 @@ namespace detail {
 // A manager's own dispatcher would otherwise be taken for a trial, and a trial for a runner (trial protocol, 1 and 2.2).
 inline constexpr std::string_view never_inherited[] = {"SDK_PROCESS", "REUSE_MODE", "MULTI_PHASE"};
 inline constexpr std::string_view channel_variable = "NNI_TRIAL_COMMAND_CHANNEL";
-inline constexpr std::string_view per_run_variables[] = {"NNI_OUTPUT_DIR", "NNI_SYS_DIR", "NNI_TRIAL_JOB_ID", "NNI_TRIAL_SEQ_ID"};
+inline constexpr std::string_view per_run_variables[] = {
+    "NNI_OUTPUT_DIR", "NNI_SYS_DIR", "NNI_TRIAL_JOB_ID", "NNI_TRIAL_SEQ_ID"};
 
 NNI_INLINE void set_variable(std::string& slot, std::string_view name, std::string_view value) {
   slot.assign(name);
@@ -25,14 +26,15 @@ NNI_INLINE void set_variable(std::string& slot, std::string_view name, std::stri
 
 NNI_INLINE std::string_view variable_name(std::string_view entry) noexcept { return entry.substr(0, entry.find('=')); }
 
-NNI_INLINE PreparedJob::PreparedJob(JobTemplate job, const std::vector<std::string>& inherited, const TrialSurroundings& surroundings)
+NNI_INLINE PreparedJob::PreparedJob(JobTemplate job, const std::vector<std::string>& inherited,
+                                    const TrialSurroundings& surroundings)
     : job_(std::move(job)), surroundings_(&surroundings) {
   std::map<std::string, std::string, std::less<>> variables;
   const auto put = [&variables](const std::string& entry) { variables[std::string(variable_name(entry))] = entry; };
   for (const std::string& entry : inherited) put(entry);
   for (const std::string_view name : detail::never_inherited) variables.erase(std::string(name));
   for (const std::string_view name : detail::per_run_variables) variables.erase(std::string(name));
-  variables.erase(std::string(detail::channel_variable));   // of a manager that is itself a trial
+  variables.erase(std::string(detail::channel_variable));  // of a manager that is itself a trial
   put("NNI_PLATFORM=" + surroundings.platform);
   put("NNI_EXP_ID=" + surroundings.experiment);
   put("NNI_CODE_DIR=" + job_.directory);
@@ -50,8 +52,9 @@ NNI_INLINE PreparedJob::PreparedJob(JobTemplate job, const std::vector<std::stri
 
 NNI_INLINE bool PreparedJob::wants_channel(const StartOrder& order) const {
   if (channel_given_) return false;
-  return std::none_of(order.environment.begin(), order.environment.end(),
-                      [](const std::string& entry) { return variable_name(entry) == detail::channel_variable; });
+  return std::none_of(order.environment.begin(), order.environment.end(), [](const std::string& entry) {
+    return variable_name(entry) == detail::channel_variable;
+  });
 }
 
 NNI_INLINE bool PreparedJob::find_program_again() {
@@ -61,7 +64,8 @@ NNI_INLINE bool PreparedJob::find_program_again() {
   return true;
 }
 
-NNI_INLINE const process::LaunchSpec& PreparedJob::spec(const StartOrder& order, std::string_view name, std::string_view channel) {
+NNI_INLINE const process::LaunchSpec& PreparedJob::spec(
+    const StartOrder& order, std::string_view name, std::string_view channel) {
   std::string directory = surroundings_->trials;
   directory += '/';
   directory += name;
@@ -81,8 +85,9 @@ NNI_INLINE const process::LaunchSpec& PreparedJob::spec(const StartOrder& order,
     variables_.push_back(entry.data());
   };
   const auto given = [this](std::string_view entry) {
-    return std::any_of(job_.environment.begin(), job_.environment.end(),
-                       [entry](const std::string& own) { return variable_name(own) == variable_name(entry); });
+    return std::any_of(job_.environment.begin(), job_.environment.end(), [entry](const std::string& own) {
+      return variable_name(own) == variable_name(entry);
+    });
   };
   for (std::string* entry : {&output_, &system_, &id_, &sequence_})
     if (job_.environment.empty() || !given(*entry)) add(*entry);

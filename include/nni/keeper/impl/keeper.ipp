@@ -40,16 +40,23 @@ NNI_INLINE void Keeper::on_idle(std::function<void()> listener) {
 }
 
 NNI_INLINE Welcome Keeper::welcome() const { return core_->welcome(); }
-NNI_INLINE std::uint64_t Keeper::replay(std::uint64_t from, std::size_t max_bytes, std::string& out) { return core_->replay(from, max_bytes, out); }
+NNI_INLINE std::uint64_t Keeper::replay(std::uint64_t from, std::size_t max_bytes, std::string& out) {
+  return core_->replay(from, max_bytes, out);
+}
 NNI_INLINE std::uint64_t Keeper::written_end() const noexcept { return core_->spool_.written_end(); }
 NNI_INLINE std::size_t Keeper::live() const noexcept { return core_->live(); }
 NNI_INLINE std::size_t Keeper::unacknowledged() const noexcept { return core_->spool_.unacknowledged(); }
-NNI_INLINE unsigned short Keeper::port() const noexcept { return core_->channel_ ? core_->channel_->port() : static_cast<unsigned short>(0); }
+NNI_INLINE unsigned short Keeper::port() const noexcept {
+  return core_->channel_ ? core_->channel_->port() : static_cast<unsigned short>(0);
+}
 NNI_INLINE awaitable<void> Keeper::close() { return core_->close(); }
 
-NNI_INLINE std::filesystem::path keeper_directory(const std::filesystem::path& experiment_directory) { return experiment_directory / "keeper"; }
+NNI_INLINE std::filesystem::path keeper_directory(const std::filesystem::path& experiment_directory) {
+  return experiment_directory / "keeper";
+}
 
-NNI_INLINE std::filesystem::path trials_directory(const std::filesystem::path& experiment_directory, std::string_view environment) {
+NNI_INLINE std::filesystem::path trials_directory(
+    const std::filesystem::path& experiment_directory, std::string_view environment) {
   return experiment_directory / "environments" / environment / "trials";
 }
 

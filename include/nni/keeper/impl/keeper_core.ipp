@@ -50,7 +50,9 @@ NNI_INLINE void KeeperCore::launch(const StartOrder& order) {
 
   const std::string name = to_string(order.run);
   if (::mkdirat(trials_, name.c_str(), 0777) != 0 && errno != EEXIST)
-    return fail_start(order.run, "the output directory " + surroundings_.trials + "/" + name + " cannot be made: " + std::strerror(errno));
+    return fail_start(
+        order.run,
+        "the output directory " + surroundings_.trials + "/" + name + " cannot be made: " + std::strerror(errno));
 
   std::string channel;
   if (prepared.wants_channel(order)) channel = channel_->admit(order.run, order.record);
@@ -88,7 +90,9 @@ NNI_INLINE void KeeperCore::kill(RunId run, StopReason why) {
   }
   // A process that has ended already, unnoticed so far, ended by itself.
   siginfo_t info{};
-  if (::waitid(P_PID, static_cast<id_t>(state.process.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) return;
+  if (::waitid(P_PID, static_cast<id_t>(state.process.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+      info.si_pid != 0)
+    return;
   state.killed = why;
   state.below = process::descendants(state.process.pid);
   process::signal_group(state.process.pid, SIGINT);
@@ -120,7 +124,7 @@ NNI_INLINE void KeeperCore::kill_overdue() {
   while (!overdue_.empty() && overdue_.front().first <= now) {
     const auto found = runs_.find(overdue_.front().second);
     overdue_.pop_front();
-    if (found == runs_.end() || found->second.settling) continue;   // it ended in time
+    if (found == runs_.end() || found->second.settling) continue;  // it ended in time
     Run& run = found->second;
     run.how_killed = "did not end within " + to_string(options_.grace) + " of SIGINT and was killed";
     for (const process::Identity& process : process::descendants(run.process.pid)) run.below.push_back(process);
@@ -149,7 +153,7 @@ NNI_INLINE void KeeperCore::acknowledge(const std::vector<AcknowledgedRange>& ra
 
 NNI_INLINE void KeeperCore::ended(const process::Exit& exit) {
   const auto known = pids_.find(exit.pid);
-  if (known == pids_.end()) return;   // an orphan that was adopted
+  if (known == pids_.end()) return;  // an orphan that was adopted
   const RunId run = known->second;
   pids_.erase(known);
   Run& state = runs_.at(run);

@@ -37,13 +37,16 @@ NNI_INLINE void KeeperCore::recover() {
                 "the directories of the experiment cannot be made below " + options_.directory.string());
   trials_ = ::open(surroundings_.trials.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (trials_ < 0)
-    throw Error(boost::system::error_code(errno, boost::system::system_category()), "the directory " + surroundings_.trials + " cannot be opened");
+    throw Error(boost::system::error_code(errno, boost::system::system_category()),
+                "the directory " + surroundings_.trials + " cannot be opened");
 
   const Lock::Before before = lock_.acquire(own / "lock");
   std::unordered_map<RunId, Record> open_runs;
   spool_.open(own / "spool", [&](std::uint64_t position, std::string_view payload) {
     const Result<Record> record = decode_record(payload, position);
-    if (!record) throw Error(Errc::store_corrupt, "the spool in " + own.string() + " holds a record that this version does not know");
+    if (!record)
+      throw Error(
+          Errc::store_corrupt, "the spool in " + own.string() + " holds a record that this version does not know");
     if (record->kind == Record::Kind::started) open_runs[record->run] = *record;
     if (record->kind == Record::Kind::ended) open_runs.erase(record->run);
   });
@@ -57,16 +60,19 @@ NNI_INLINE void KeeperCore::recover() {
     for (const auto& [run, record] : open_runs)
       if (process::is_alive(record.process)) left_over.push_back(record.process);
     // Also whoever left its group or lost its parent, and a trial that was started but not yet written down.
-    for (const auto& [process, directory] : process::processes_with_variable("NNI_OUTPUT_DIR", surroundings_.trials + "/")) {
+    for (const auto& [process, directory] :
+         process::processes_with_variable("NNI_OUTPUT_DIR", surroundings_.trials + "/")) {
       left_over.push_back(process);
       const auto run = parse_run_id(fs::path(directory).filename().string());
       if (run && !open_runs.contains(*run)) open_runs[*run] = Record(Record::Kind::started, *run, TimePoint{});
     }
     process::kill_and_wait(left_over, std::chrono::seconds(5));
   }
-  const char* const reason = before == Lock::Before::rebooted
-                                 ? "the machine was restarted while the trial ran"
-                                 : "the keeper of the trial was killed, and the trial was ended because its result could not be known any more";
+  const char* const reason =
+      before == Lock::Before::rebooted
+          ? "the machine was restarted while the trial ran"
+          : "the keeper of the trial was killed, and the trial was ended because its result could not be known any "
+            "more";
   for (const auto& [run, record] : open_runs) {
     Record lost(Record::Kind::ended, run, wall_now());
     lost.process = record.process;
@@ -75,11 +81,12 @@ NNI_INLINE void KeeperCore::recover() {
     append(lost);
   }
   if (const int error = spool_.flush())
-    throw Error(boost::system::error_code(error, boost::system::system_category()), "the spool in " + own.string() + " cannot be written");
+    throw Error(boost::system::error_code(error, boost::system::system_category()),
+                "the spool in " + own.string() + " cannot be written");
   frames_.clear();
   frames_from_ = spool_.next_position();
-  log_.warning("keeper", "the keeper before this one ended unexpectedly: " + std::to_string(open_runs.size()) + " trials are lost, " +
-                             std::to_string(left_over.size()) + " processes were killed");
+  log_.warning("keeper", "the keeper before this one ended unexpectedly: " + std::to_string(open_runs.size()) +
+                             " trials are lost, " + std::to_string(left_over.size()) + " processes were killed");
 }
 
 NNI_INLINE awaitable<void> KeeperCore::close() {
@@ -120,8 +127,9 @@ NNI_INLINE void KeeperCore::flush() {
   if (const int error = spool_.flush()) {
     // Nothing is told before it is written, so trials and manager wait with us.
     if (!std::exchange(in_trouble_, true)) {
-      const std::string text = "the spool in " + keeper_directory(options_.directory).string() + " cannot be written (" + std::strerror(error) +
-                               "); trials wait until there is room";
+      const std::string text =
+          "the spool in " + keeper_directory(options_.directory).string() + " cannot be written (" +
+          std::strerror(error) + "); trials wait until there is room";
       log_.error("keeper", text);
       if (trouble_listener_) trouble_listener_(text);
     }

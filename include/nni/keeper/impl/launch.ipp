@@ -45,8 +45,9 @@ NNI_INLINE std::filesystem::path this_program() {
 /// Starts the program with the writing end of the pipe as descriptor 3.
 NNI_INLINE pid_t spawn_keeper(const std::filesystem::path& program, const KeeperOptions& options, int pipe) {
   // The first word is what `ps` shows, whatever program it is.
-  std::array<std::string, 6> words{"nni-keeper",       serve_argument,      options.directory.string(),
-                                   options.experiment, options.environment, options.platform};
+  std::array<std::string, 6> words{
+      "nni-keeper",       serve_argument,      options.directory.string(),
+      options.experiment, options.environment, options.platform};
   std::array<char*, 7> arguments{};
   for (std::size_t at = 0; at < words.size(); ++at) arguments[at] = words[at].data();
 
@@ -66,7 +67,9 @@ NNI_INLINE pid_t spawn_keeper(const std::filesystem::path& program, const Keeper
   const int error = ::posix_spawn(&child, program.c_str(), &actions, &attributes, arguments.data(), ::environ);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) throw Error(Errc::spawn_failed, "the keeper " + program.string() + " could not be started: " + std::strerror(error));
+  if (error != 0)
+    throw Error(
+        Errc::spawn_failed, "the keeper " + program.string() + " could not be started: " + std::strerror(error));
   return child;
 }
 
@@ -75,13 +78,16 @@ NNI_INLINE pid_t spawn_keeper(const std::filesystem::path& program, const Keeper
 NNI_INLINE std::optional<std::filesystem::path> find_keeper(const std::string& given) {
   const auto checked = [](const std::string& path, const char* origin) -> std::filesystem::path {
     if (!detail::can_be_executed(path))
-      throw Error(Errc::not_found, std::string(origin) + " names " + path + " as the keeper, which is no program that can be executed");
+      throw Error(Errc::not_found,
+                  std::string(origin) + " names " + path + " as the keeper, which is no program that can be executed");
     return std::filesystem::absolute(path);
   };
   if (!given.empty()) return checked(given, "the option .keeper");
-  if (const char* const variable = std::getenv("NNI_KEEPER"); variable && *variable) return checked(variable, "the variable NNI_KEEPER");
+  if (const char* const variable = std::getenv("NNI_KEEPER"); variable && *variable)
+    return checked(variable, "the variable NNI_KEEPER");
   const std::filesystem::path self = detail::this_program();
-  if (const auto beside = self.parent_path() / "nni-keeper"; !self.empty() && detail::can_be_executed(beside)) return beside;
+  if (const auto beside = self.parent_path() / "nni-keeper"; !self.empty() && detail::can_be_executed(beside))
+    return beside;
   if (const char* const path = std::getenv("PATH")) {
     const std::string found = process::find_program("nni-keeper", path);
     if (found.find('/') != std::string::npos) return std::filesystem::absolute(found);
@@ -116,7 +122,7 @@ NNI_INLINE KeeperStart start_keeper(const std::filesystem::path& program, const 
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     const int any = ::poll(&ready, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
     if (any == 0) {
-      ::kill(child, SIGKILL);   // some other program, which does not know what it is asked for
+      ::kill(child, SIGKILL);  // some other program, which does not know what it is asked for
       break;
     }
     if (any < 0) continue;
@@ -133,7 +139,8 @@ NNI_INLINE KeeperStart start_keeper(const std::filesystem::path& program, const 
   if (said == "ready") return KeeperStart::ready;
   if (said == "busy") return KeeperStart::busy;
   if (said.empty())
-    said = "it ended without a word; is " + program.string() + " a keeper, or a program whose main calls nni::keeper::run_if_asked?";
+    said = "it ended without a word; is " + program.string() +
+           " a keeper, or a program whose main calls nni::keeper::run_if_asked?";
   throw Error(Errc::spawn_failed, "the keeper could not be started: " + said);
 }
 

@@ -48,13 +48,14 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
  private:
   void send() {
     while (sent_ < sending_.size()) {
-      const ssize_t got = ::send(socket_.native_handle(), sending_.data() + sent_, sending_.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
+      const ssize_t got = ::send(
+          socket_.native_handle(), sending_.data() + sent_, sending_.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
       if (got > 0) {
         sent_ += static_cast<std::size_t>(got);
       } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
         return wait_to_send();
       } else if (errno != EINTR) {
-        failed_ = true;   // the receiving side tells the user
+        failed_ = true;  // the receiving side tells the user
         break;
       }
     }
@@ -68,22 +69,24 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
       sent_ = 0;
     }
     waiting_ = true;
-    socket_.async_wait(boost::asio::socket_base::wait_write, [self = shared_from_this()](const boost::system::error_code& failure) {
-      self->waiting_ = false;
-      if (failure || self->failed_) return;
-      self->send();
-      if (self->sending_.empty() && self->user_) self->user_->on_drained();
-    });
+    socket_.async_wait(
+        boost::asio::socket_base::wait_write, [self = shared_from_this()](const boost::system::error_code& failure) {
+          self->waiting_ = false;
+          if (failure || self->failed_) return;
+          self->send();
+          if (self->sending_.empty() && self->user_) self->user_->on_drained();
+        });
   }
 
   void receive() {
-    socket_.async_wait(boost::asio::socket_base::wait_read, [self = shared_from_this()](const boost::system::error_code& failure) {
-      if (!self->user_) return;
-      if (failure)
-        self->lost();
-      else
-        self->take();
-    });
+    socket_.async_wait(
+        boost::asio::socket_base::wait_read, [self = shared_from_this()](const boost::system::error_code& failure) {
+          if (!self->user_) return;
+          if (failure)
+            self->lost();
+          else
+            self->take();
+        });
   }
 
   void take() {
@@ -167,7 +170,7 @@ class LoopbackLink final : public Link, public std::enable_shared_from_this<Loop
       bytes.swap(arrived_);
       user_->on_bytes(bytes);
       bytes.clear();
-      if (arrived_.empty()) arrived_.swap(bytes);   // keeps the room
+      if (arrived_.empty()) arrived_.swap(bytes);  // keeps the room
       if (const auto peer = peer_.lock(); peer && peer->user_) peer->user_->on_drained();
     }
     if (peer_closed_ && user_) std::exchange(user_, nullptr)->on_closed();
@@ -187,7 +190,8 @@ NNI_INLINE std::shared_ptr<Link> make_socket_link(boost::asio::local::stream_pro
   return std::make_shared<detail::SocketLink>(std::move(socket));
 }
 
-NNI_INLINE std::pair<std::shared_ptr<Link>, std::shared_ptr<Link>> make_loopback_links(const boost::asio::any_io_executor& executor) {
+NNI_INLINE std::pair<std::shared_ptr<Link>, std::shared_ptr<Link>> make_loopback_links(
+    const boost::asio::any_io_executor& executor) {
   const auto first = std::make_shared<detail::LoopbackLink>(executor);
   const auto second = std::make_shared<detail::LoopbackLink>(executor);
   first->join(second);

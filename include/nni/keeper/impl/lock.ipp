@@ -19,7 +19,8 @@ NNI_INLINE Lock::~Lock() {
 
 NNI_INLINE Lock::Before Lock::acquire(const std::filesystem::path& path) {
   const auto fail = [&path](int error, const char* what) {
-    return Error(boost::system::error_code(error, boost::system::system_category()), "the lock " + path.string() + " " + what);
+    return Error(
+        boost::system::error_code(error, boost::system::system_category()), "the lock " + path.string() + " " + what);
   };
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0) throw fail(errno, "cannot be opened");
@@ -32,13 +33,15 @@ NNI_INLINE Lock::Before Lock::acquire(const std::filesystem::path& path) {
   if (taken) {
     ::close(file);
     if (reason != EWOULDBLOCK) throw fail(reason, "cannot be taken");
-    throw Error(Errc::in_use, "the trials of " + path.parent_path().parent_path().string() + " are looked after by process " +
-                                  (owner.empty() ? std::string("that is just starting or ending") : owner));
+    throw Error(
+        Errc::in_use, "the trials of " + path.parent_path().parent_path().string() + " are looked after by process " +
+                          (owner.empty() ? std::string("that is just starting or ending") : owner));
   }
   file_ = file;
 
   Before before = Before::orderly;
-  if (!content.empty()) before = content.find(process::boot_id()) == std::string::npos ? Before::rebooted : Before::killed;
+  if (!content.empty())
+    before = content.find(process::boot_id()) == std::string::npos ? Before::rebooted : Before::killed;
   const std::string own = std::to_string(::getpid()) + " " + process::boot_id() + "\n";
   if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, own.data(), own.size(), 0) != static_cast<ssize_t>(own.size()))
     throw fail(errno, "cannot be written");

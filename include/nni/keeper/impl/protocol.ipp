@@ -8,7 +8,8 @@ namespace detail {
 
 template <class T>
 Result<T> checked(const Reader& in, T value, const char* what) {
-  if (!in.ok() || !in.at_end()) return Error(Errc::protocol, std::string("keeper protocol: a ") + what + " cannot be read");
+  if (!in.ok() || !in.at_end())
+    return Error(Errc::protocol, std::string("keeper protocol: a ") + what + " cannot be read");
   return value;
 }
 
@@ -56,11 +57,12 @@ NNI_INLINE std::optional<Frame> FrameReader::next() {
   const std::uint32_t size = load_u32(header);
   const auto version = static_cast<std::uint8_t>(header[4]);
   if (version != protocol_version)
-    throw Error(Errc::protocol, "keeper protocol: the other side speaks version " + std::to_string(version) + ", this side version " +
-                                    std::to_string(protocol_version) + "; use the same release for both");
+    throw Error(Errc::protocol,
+                "keeper protocol: the other side speaks version " + std::to_string(version) + ", this side version " +
+                    std::to_string(protocol_version) + "; use the same release for both");
   if (size > max_frame_payload)
-    throw Error(Errc::protocol, "keeper protocol: a frame of " + std::to_string(size) + " bytes is larger than the limit of " +
-                                    std::to_string(max_frame_payload));
+    throw Error(Errc::protocol, "keeper protocol: a frame of " + std::to_string(size) +
+                                    " bytes is larger than the limit of " + std::to_string(max_frame_payload));
   if (available < frame_header_size + size) return std::nullopt;
   Frame frame;
   frame.type = static_cast<FrameType>(header[5]);
@@ -234,7 +236,7 @@ NNI_INLINE void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>&
   out.number(ranges.size());
   std::uint64_t before = 0;
   for (const AcknowledgedRange& range : ranges) {
-    out.integer(static_cast<std::int64_t>(range.first - before));   // neighbours are near: differences are short
+    out.integer(static_cast<std::int64_t>(range.first - before));  // neighbours are near: differences are short
     out.number(range.count);
     before = range.first;
   }

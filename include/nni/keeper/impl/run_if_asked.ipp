@@ -77,7 +77,7 @@ NNI_INLINE int serve(char** arguments) {
   constexpr int ready_file = 3;
   ReadyPipe ready(ready_file);
   ::fcntl(ready_file, F_SETFD, FD_CLOEXEC);
-  close_all_from(ready_file + 1);   // whatever the manager had open is none of ours
+  close_all_from(ready_file + 1);  // whatever the manager had open is none of ours
 
   // The first process ends at once, so that its parent has nothing to wait for while the keeper lives.
   const pid_t child = ::fork();
@@ -104,7 +104,7 @@ NNI_INLINE int serve(char** arguments) {
     ::dup2(log_file >= 0 ? log_file : null_file, STDERR_FILENO);
     if (log_file >= 0) ::close(log_file);
     ::close(null_file);
-    if (::chdir("/") != 0) return 1;   // no directory is kept busy
+    if (::chdir("/") != 0) return 1;  // no directory is kept busy
 
     const Log log(file_sink());
     boost::asio::io_context io(1);

@@ -106,7 +106,7 @@ NNI_INLINE void Session::greet(const Frame& frame) {
   next_ = 0;
   behind_ = true;
   keeper_->on_records([this](std::string_view frames, std::uint64_t first, std::uint64_t last) {
-    if (behind_ || first != next_) return;   // they are read from the spool when it is their turn
+    if (behind_ || first != next_) return;  // they are read from the spool when it is their turn
     link_->out().append(frames);
     next_ = last;
     link_->flush();
@@ -134,7 +134,8 @@ NNI_INLINE void Session::send_more() {
 
 NNI_INLINE void Session::command(const Frame& frame) {
   if (frame.sequence != last_command_ + 1)
-    throw Error(Errc::protocol, "keeper protocol: command " + std::to_string(frame.sequence) + " came after command " + std::to_string(last_command_));
+    throw Error(Errc::protocol, "keeper protocol: command " + std::to_string(frame.sequence) + " came after command " +
+                                    std::to_string(last_command_));
   last_command_ = frame.sequence;
   switch (frame.type) {
     case FrameType::job: return keeper_->define(decode_job(frame.payload).value());
@@ -150,7 +151,9 @@ NNI_INLINE void Session::command(const Frame& frame) {
     }
     case FrameType::finish: return host_.finish();
     default:
-      throw Error(Errc::protocol, "keeper protocol: a manager does not send frames of type " + std::to_string(static_cast<int>(frame.type)));
+      throw Error(
+          Errc::protocol,
+          "keeper protocol: a manager does not send frames of type " + std::to_string(static_cast<int>(frame.type)));
   }
 }
 

@@ -37,7 +37,8 @@ NNI_INLINE std::string spool_header() {
 NNI_INLINE int write_all(int file, std::string_view bytes, std::uint64_t offset, std::size_t& written) {
   written = 0;
   while (written < bytes.size()) {
-    const ssize_t got = ::pwrite(file, bytes.data() + written, bytes.size() - written, static_cast<off_t>(offset + written));
+    const ssize_t got =
+        ::pwrite(file, bytes.data() + written, bytes.size() - written, static_cast<off_t>(offset + written));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno;
     if (got == 0) return ENOSPC;
@@ -61,7 +62,7 @@ NNI_INLINE int read_all(int file, char* to, std::size_t size, std::uint64_t offs
 struct StoredRecord {
   std::uint64_t position = 0;
   std::string_view payload;
-  std::size_t size = 0;   ///< header and payload
+  std::size_t size = 0;  ///< header and payload
 };
 
 /// The record at the start of some bytes; nothing when it is torn or damaged.
@@ -79,7 +80,8 @@ NNI_INLINE std::optional<StoredRecord> parse_record(std::string_view bytes) {
 }
 
 NNI_INLINE Error spool_error(int error, const std::filesystem::path& path, const char* what) {
-  return Error(boost::system::error_code(error, boost::system::system_category()), "the spool " + path.string() + " " + what);
+  return Error(
+      boost::system::error_code(error, boost::system::system_category()), "the spool " + path.string() + " " + what);
 }
 
 /// Makes a rename or a new name survive a loss of power.
@@ -101,26 +103,32 @@ NNI_INLINE void Spool::open(const std::filesystem::path& path, const Visitor& vi
   path_ = path;
   file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file_ < 0) throw detail::spool_error(errno, path, "cannot be opened");
-  struct stat info {};
+  struct stat info{};
   if (::fstat(file_, &info) != 0) throw detail::spool_error(errno, path, "cannot be read");
 
   std::string content(static_cast<std::size_t>(info.st_size), '\0');
   std::size_t got = 0;
-  if (const int error = detail::read_all(file_, content.data(), content.size(), 0, got)) throw detail::spool_error(error, path, "cannot be read");
+  if (const int error = detail::read_all(file_, content.data(), content.size(), 0, got))
+    throw detail::spool_error(error, path, "cannot be read");
   content.resize(got);
 
   const std::string header = detail::spool_header();
   // A file that ends within the header was created by a process that died at once: nothing is lost with it.
   if (content.size() >= detail::spool_header_size) {
     if (!content.starts_with(detail::spool_magic))
-      throw Error(Errc::store_corrupt, "the file " + path.string() + " is not a spool; move it away to go on without it");
+      throw Error(
+          Errc::store_corrupt, "the file " + path.string() + " is not a spool; move it away to go on without it");
     if (content.compare(0, header.size(), header) != 0)
-      throw Error(Errc::store_corrupt, "the spool " + path.string() + " was written by another version of this library; finish the experiment with "
-                                       "that version, or move the file away and lose what is in it");
+      throw Error(
+          Errc::store_corrupt,
+          "the spool " + path.string() +
+              " was written by another version of this library; finish the experiment with "
+              "that version, or move the file away and lose what is in it");
     load(content, visit);
   } else {
     std::size_t written = 0;
-    if (const int error = detail::write_all(file_, header, 0, written)) throw detail::spool_error(error, path, "cannot be written");
+    if (const int error = detail::write_all(file_, header, 0, written))
+      throw detail::spool_error(error, path, "cannot be written");
     end_ = header.size();
   }
   if (::ftruncate(file_, static_cast<off_t>(end_)) != 0) throw detail::spool_error(errno, path, "cannot be shortened");
@@ -133,9 +141,10 @@ NNI_INLINE void Spool::load(std::string_view content, const Visitor& visit) {
     if (first)
       base_ = record->position;
     else if (record->position < next_position())
-      break;   // positions rise; anything else is left over from an earlier use of these bytes
+      break;  // positions rise; anything else is left over from an earlier use of these bytes
     first = false;
-    while (next_position() < record->position) slots_.push_back(Slot{end_, 0, false, false});   // rewritten without these
+    while (next_position() < record->position)
+      slots_.push_back(Slot{end_, 0, false, false});  // rewritten without these
     slots_.push_back(Slot{end_, static_cast<std::uint32_t>(record->size), true, false});
     ++unacknowledged_;
     needed_bytes_ += record->size;
@@ -164,7 +173,8 @@ NNI_INLINE std::uint64_t Spool::append(std::string_view payload, bool keep) {
 NNI_INLINE int Spool::write_out() {
   if (pending_.empty()) return 0;
   std::size_t written = 0;
-  if (const int error = detail::write_all(file_, pending_, end_, written)) return error;   // the next try writes the same bytes again
+  if (const int error = detail::write_all(file_, pending_, end_, written))
+    return error;  // the next try writes the same bytes again
   end_ += pending_.size();
   pending_.clear();
   pending_records_ = 0;
@@ -228,13 +238,15 @@ NNI_INLINE std::uint64_t Spool::read(std::uint64_t from, std::size_t max_bytes, 
   const std::uint64_t wanted = std::min(std::max<std::uint64_t>(max_bytes, first_size), end_ - offset);
   std::string chunk(static_cast<std::size_t>(wanted), '\0');
   std::size_t got = 0;
-  if (const int error = detail::read_all(file_, chunk.data(), chunk.size(), offset, got)) throw detail::spool_error(error, path_, "cannot be read");
+  if (const int error = detail::read_all(file_, chunk.data(), chunk.size(), offset, got))
+    throw detail::spool_error(error, path_, "cannot be read");
   std::string_view rest(chunk.data(), got);
   while (const auto record = detail::parse_record(rest)) {
     rest.remove_prefix(record->size);
     position = record->position + 1;
     // Records that are only kept lie between the others; their slots may be gone.
-    if (record->position >= base_ && slots_[static_cast<std::size_t>(record->position - base_)].open) visit(record->position, record->payload);
+    if (record->position >= base_ && slots_[static_cast<std::size_t>(record->position - base_)].open)
+      visit(record->position, record->payload);
   }
   return position;
 }
@@ -249,7 +261,7 @@ NNI_INLINE bool Spool::clear_if_unneeded() {
 NNI_INLINE void Spool::compact_if_worthwhile() {
   if (end_ < detail::worth_compacting || needed_bytes_ > end_ / 4) return;
   if (clear_if_unneeded()) return;
-  (void)rewrite();   // a failure leaves the old file in use; the next flush tries again
+  (void)rewrite();  // a failure leaves the old file in use; the next flush tries again
 }
 
 NNI_INLINE int Spool::rewrite() {

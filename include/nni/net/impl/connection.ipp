@@ -41,7 +41,7 @@ NNI_INLINE void Connection::drop() {
   error_code ignored;
   socket_.shutdown(tcp::socket::shutdown_send, ignored);
   socket_.close(ignored);
-  if (!dispatching_) parser_.reset();   // the running handler still looks at the request
+  if (!dispatching_) parser_.reset();  // the running handler still looks at the request
   server_->remove(*this);
 }
 
@@ -143,7 +143,8 @@ NNI_INLINE void Connection::dispatch() {
   request.content_type = view(message[boost::beast::http::field::content_type]);
   request.fields_ = &static_cast<const boost::beast::http::fields&>(message.base());
   request.find_ = [](const void* fields, std::string_view name) {
-    const auto value = (*static_cast<const boost::beast::http::fields*>(fields))[boost::beast::string_view(name.data(), name.size())];
+    const auto value =
+        (*static_cast<const boost::beast::http::fields*>(fields))[boost::beast::string_view(name.data(), name.size())];
     return std::string_view(value.data(), value.size());
   };
 
@@ -238,7 +239,7 @@ NNI_INLINE void Connection::writable(error_code failure) {
   if (failure && failure != boost::asio::error::would_block && failure != boost::asio::error::try_again) return drop();
   unsent_.erase(0, sent);
   if (!unsent_.empty()) {
-    server_->move_to(*this, Group::busy);   // there is progress: the limit begins anew
+    server_->move_to(*this, Group::busy);  // there is progress: the limit begins anew
     return wait_writable();
   }
   writing_ = false;

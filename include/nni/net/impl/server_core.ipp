@@ -28,7 +28,8 @@ NNI_INLINE void ServerCore::route(std::string method, std::string prefix, Handle
   routes_.push_back({std::move(method), std::move(prefix), std::move(handler)});
 }
 
-NNI_INLINE const Handler* ServerCore::find(std::string_view method, std::string_view path, bool& known_path) const noexcept {
+NNI_INLINE const Handler* ServerCore::find(
+    std::string_view method, std::string_view path, bool& known_path) const noexcept {
   const Route* best = nullptr;
   for (const Route& route : routes_) {
     if (path.substr(0, route.prefix.size()) != route.prefix) continue;
@@ -67,7 +68,7 @@ NNI_INLINE void ServerCore::open_loopback() {
       bind(tcp::endpoint(boost::asio::ip::address_v6::loopback(), port_), false);
       return;
     } catch (const boost::system::system_error& error) {
-      if (error.code() != boost::asio::error::address_in_use) return;   // no IPv6 on this machine
+      if (error.code() != boost::asio::error::address_in_use) return;  // no IPv6 on this machine
       if (options_.port != 0 || attempt == attempts) throw;
       listeners_.clear();
     }
@@ -84,7 +85,9 @@ NNI_INLINE void ServerCore::open() {
       error_code failure;
       const auto address = boost::asio::ip::make_address(options_.listen, failure);
       if (failure)
-        throw config_error("listen", "\"" + options_.listen + "\" is not an address; write localhost, 0.0.0.0, :: or an address of this machine");
+        throw config_error(
+            "listen", "\"" + options_.listen +
+                          "\" is not an address; write localhost, 0.0.0.0, :: or an address of this machine");
       port_ = bind(tcp::endpoint(address, options_.port), address.is_unspecified());
     }
   } catch (const Error&) {
@@ -117,7 +120,7 @@ NNI_INLINE void ServerCore::accept(Listener& listener) {
 
 // Accepts who has connected by now.
 NNI_INLINE void ServerCore::accept_waiting(Listener& listener) {
-  constexpr int most = 256;   // then the others have their turn
+  constexpr int most = 256;  // then the others have their turn
   for (int count = 0; count < most && open_; ++count) {
     tcp::socket socket(executor_);
     error_code failure;
@@ -126,16 +129,17 @@ NNI_INLINE void ServerCore::accept_waiting(Listener& listener) {
     if (failure == boost::asio::error::connection_aborted) continue;
     if (failure) {
       if (!std::exchange(accept_trouble_told_, true))
-        complain("a connection could not be accepted (" + failure.message() + "); perhaps the limit on open files, ulimit -n, is too low");
+        complain("a connection could not be accepted (" + failure.message() +
+                 "); perhaps the limit on open files, ulimit -n, is too low");
       if (make_room()) continue;
-      listener.accepting = true;   // tried again when a connection ends, or soon
+      listener.accepting = true;  // tried again when a connection ends, or soon
       listener.refused = true;
       arm();
       return;
     }
     close_on_exec(socket);
     if (count_ >= options_.max_connections && !make_room()) {
-      listener.parked = std::move(socket);   // it waits, and with it those in the system's queue, until one ends
+      listener.parked = std::move(socket);  // it waits, and with it those in the system's queue, until one ends
       return;
     }
     admit(std::move(socket));

@@ -24,7 +24,7 @@ using boost::system::error_code;
 // of its requests, so that a late answer costs no allocation.
 struct ReplySlot {
   Connection* connection = nullptr;
-  std::uint64_t serial = 0;   // of the request that is owed an answer; 0: none
+  std::uint64_t serial = 0;  // of the request that is owed an answer; 0: none
   bool client_left = false;
 };
 
@@ -54,7 +54,9 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void move_to(Connection& connection, Group group);
   void remove(Connection& connection);
   void begin_operation() noexcept { ++operations_; }
-  void end_operation() { if (--operations_ == 0) idle_.notify(); }
+  void end_operation() {
+    if (--operations_ == 0) idle_.notify();
+  }
   void complain(std::string_view text) const { log_.warning("http", text); }
 
  private:
@@ -68,8 +70,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
     explicit Listener(tcp::acceptor listening) : acceptor(std::move(listening)) {}
     tcp::acceptor acceptor;
     bool accepting = false;
-    bool refused = false;                // the system had no room for the last one
-    std::optional<tcp::socket> parked;   // accepted while there was no room
+    bool refused = false;               // the system had no room for the last one
+    std::optional<tcp::socket> parked;  // accepted while there was no room
   };
 
   unsigned short bind(const tcp::endpoint& endpoint, bool dual);
@@ -98,7 +100,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   bool timer_armed_ = false;
   bool open_ = false;
   bool accept_trouble_told_ = false;
-  std::array<char, 64 * 1024> scratch_;   // bytes are read here first: an idle connection holds no buffer
+  std::array<char, 64 * 1024> scratch_;  // bytes are read here first: an idle connection holds no buffer
   std::string answer_buffer_;
 };
 
@@ -134,8 +136,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::shared_ptr<ServerCore> server_;
   tcp::socket socket_;
   std::optional<Parser> parser_;
-  std::string body_;            // its capacity is used again by the next request
-  std::string unread_;          // bytes behind the request that is being answered
+  std::string body_;    // its capacity is used again by the next request
+  std::string unread_;  // bytes behind the request that is being answered
   std::string unsent_;
   std::shared_ptr<ReplySlot> slot_;
   std::uint64_t serial_ = 0;
@@ -145,7 +147,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool close_after_ = false;
   bool head_request_ = false;
   bool asked_to_continue_ = false;
-  bool discarding_ = false;     // an error was answered: what comes is read only so that the client sees the answer
+  bool discarding_ = false;  // an error was answered: what comes is read only so that the client sees the answer
   bool ended_ = false;
 };
 

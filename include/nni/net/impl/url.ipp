@@ -11,8 +11,9 @@ namespace detail {
 
 NNI_INLINE std::string lower_case(std::string_view text) {
   std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; });
+  std::transform(result.begin(), result.end(), result.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  });
   return result;
 }
 
@@ -35,7 +36,8 @@ NNI_INLINE Result<Url> parse_url(std::string_view text) {
   if (colon == std::string_view::npos) return detail::bad_url("it has no scheme");
   Url url;
   url.scheme = detail::lower_case(text.substr(0, colon));
-  if (url.scheme != "http" && url.scheme != "https") return detail::bad_url("its scheme is \"" + url.scheme.substr(0, 20) + "\"");
+  if (url.scheme != "http" && url.scheme != "https")
+    return detail::bad_url("its scheme is \"" + url.scheme.substr(0, 20) + "\"");
   if (text.find('#') != std::string_view::npos) return detail::bad_url("it has a fragment");
 
   std::string_view rest = text.substr(colon + 3);

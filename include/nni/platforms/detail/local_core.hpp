@@ -65,19 +65,19 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   struct Tracked {
     ParameterId parameter;
     JobId job;
-    bool decided = false;   // started, or ended without
+    bool decided = false;  // started, or ended without
     bool ended = false;
-    bool adopted = false;   // its start was told by the report
+    bool adopted = false;  // its start was told by the report
     async::event changed;
   };
   using TrackedPtr = std::shared_ptr<Tracked>;
 
   enum class Phase {
-    closed,     ///< no keeper
-    greeting,   ///< the keeper tells what is old
-    held,       ///< it has told, and waits for `adopt`
-    live,       ///< records are told as they come
-    broken      ///< no keeper, and none can be had
+    closed,    ///< no keeper
+    greeting,  ///< the keeper tells what is old
+    held,      ///< it has told, and waits for `adopt`
+    live,      ///< records are told as they come
+    broken     ///< no keeper, and none can be had
   };
 
   keeper::KeeperOptions keeper_options() const;
@@ -105,19 +105,19 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   Phase phase_ = Phase::closed;
   bool closing_ = false;
   bool finished_ = false;
-  std::string trouble_;                        // why the connection ended or cannot be made
+  std::string trouble_;  // why the connection ended or cannot be made
   std::shared_ptr<keeper::Client> client_;
   keeper::Welcome welcome_;
-  bool refused_ = false;                       // by the keeper, with a sentence
-  std::vector<keeper::Record> held_;           // records that came before `adopt`
+  bool refused_ = false;              // by the keeper, with a sentence
+  std::vector<keeper::Record> held_;  // records that came before `adopt`
   async::event connection_changed_;
-  std::uint64_t seen_end_ = 0;                 // records before this position were told
+  std::uint64_t seen_end_ = 0;  // records before this position were told
 
   std::unique_ptr<keeper::Keeper> own_keeper_;
   std::shared_ptr<keeper::Session> own_session_;
 
   std::unordered_map<RunId, TrackedPtr> runs_;
-  std::unordered_map<RunId, std::uint64_t> end_positions_;     // ended, not yet recorded
+  std::unordered_map<RunId, std::uint64_t> end_positions_;  // ended, not yet recorded
   std::unordered_map<RunId, std::size_t> undelivered_;
   std::deque<JobEvent> events_;
   std::deque<TrialMessage> messages_;

@@ -53,13 +53,15 @@ class InProcess::Pool {
     const std::lock_guard lock(mutex_);
     const auto call = calls_.find(run);
     if (call == calls_.end())
-      throw Error(Errc::no_such_job, "in_process: run " + to_string(run) + " is not known; it has ended or was never submitted");
+      throw Error(Errc::no_such_job,
+                  "in_process: run " + to_string(run) + " is not known; it has ended or was never submitted");
     call->second.why = why;
     if (call->second.stop) {
       call->second.stop->request_stop();
       return std::nullopt;
     }
-    queue_.erase(std::find_if(queue_.begin(), queue_.end(), [run](const TrialJobForm& form) { return form.run == run; }));
+    queue_.erase(
+        std::find_if(queue_.begin(), queue_.end(), [run](const TrialJobForm& form) { return form.run == run; }));
     calls_.erase(call);
     JobEnd end{EndKind::killed, 0, "stopped before it started"};
     end.why = why;
@@ -114,7 +116,7 @@ class InProcess::Pool {
 
  private:
   struct Call {
-    std::optional<std::stop_source> stop;   // set while it runs
+    std::optional<std::stop_source> stop;  // set while it runs
     StopReason why = StopReason::user;
   };
 
@@ -173,9 +175,10 @@ class InProcess::Pool {
   }
 
   JobEnd call(Outbox& outbox, const TrialJobForm& form, const std::stop_token& stop) {
-    const TrialHandle::Report report = [this, &outbox, run = form.run](MetricKind kind, std::uint32_t sequence, std::string value) {
-      put(outbox, Metric{run, kind, sequence, std::move(value), clock_.now()});
-    };
+    const TrialHandle::Report report =
+        [this, &outbox, run = form.run](MetricKind kind, std::uint32_t sequence, std::string value) {
+          put(outbox, Metric{run, kind, sequence, std::move(value), clock_.now()});
+        };
     try {
       TrialHandle handle(form.run, form.parameters, stop, report);
       trial_(handle);
@@ -191,15 +194,15 @@ class InProcess::Pool {
   async::wakeup* ready_;
   ClockRef clock_;
 
-  std::mutex mutex_;                            // guards the following five
+  std::mutex mutex_;  // guards the following five
   std::condition_variable work_;
   Queue<TrialJobForm> queue_;
   std::unordered_map<RunId, Call> calls_;
   std::size_t working_;
   bool closing_ = false;
 
-  std::vector<Outbox> outboxes_;                // one per thread
-  std::vector<Item> taken_;                     // of the executor, kept for its memory
+  std::vector<Outbox> outboxes_;  // one per thread
+  std::vector<Item> taken_;       // of the executor, kept for its memory
 };
 
 /// The executor's side: sorts what the threads wrote into events and messages.
@@ -226,7 +229,7 @@ class InProcess::Inbox {
   Queue<JobEvent> events;
   Queue<TrialMessage> messages;
   std::vector<std::thread> threads;
-  bool waiting = false;   // somebody waits on `ready` for all
+  bool waiting = false;  // somebody waits on `ready` for all
 };
 
 NNI_INLINE InProcess::InProcess(std::function<void(TrialHandle&)> trial, InProcessOptions options)
@@ -348,7 +351,8 @@ NNI_INLINE awaitable<void> InProcess::clean_up() {
   const SteadyPoint deadline = std::chrono::steady_clock::now() + inbox_->context->shutdown_limit();
   while (pool_->working() != 0 && std::chrono::steady_clock::now() < deadline) {
     auto wake = inbox_->ready.wait();
-    auto limited = async::with_timeout(std::move(wake), std::chrono::duration_cast<Duration>(deadline - std::chrono::steady_clock::now()));
+    auto limited = async::with_timeout(
+        std::move(wake), std::chrono::duration_cast<Duration>(deadline - std::chrono::steady_clock::now()));
     try {
       co_await std::move(limited);
     } catch (const Error& error) {
@@ -358,8 +362,10 @@ NNI_INLINE awaitable<void> InProcess::clean_up() {
   const std::size_t stuck = pool_->working();
   pool_->abandon();
   for (std::thread& thread : inbox_->threads) {
-    if (stuck == 0) thread.join();
-    else thread.detach();
+    if (stuck == 0)
+      thread.join();
+    else
+      thread.detach();
   }
   inbox_->threads.clear();
   inbox_->events.clear();

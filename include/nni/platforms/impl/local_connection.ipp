@@ -27,8 +27,8 @@ namespace nni::platforms::detail {
 inline constexpr int most_keeper_restarts = 5;
 inline constexpr Duration first_pause = std::chrono::milliseconds(2);
 inline constexpr Duration longest_pause = std::chrono::milliseconds(100);
-inline constexpr Duration owner_limit = std::chrono::seconds(1);     ///< for the rest of a killed manager
-inline constexpr Duration keeper_limit = std::chrono::seconds(10);   ///< for a keeper that begins or ends
+inline constexpr Duration owner_limit = std::chrono::seconds(1);    ///< for the rest of a killed manager
+inline constexpr Duration keeper_limit = std::chrono::seconds(10);  ///< for a keeper that begins or ends
 
 // Named, because lambdas of functions that are compiled once have no name that a template may use.
 struct RecoverKeeper {
@@ -80,7 +80,8 @@ NNI_INLINE awaitable<void> LocalCore::start(Context& context) {
   context_ = &context;
   if (!options_.directory.empty()) directory_ = std::filesystem::absolute(options_.directory);
   if (directory_.empty())
-    throw config_error("LocalOptions::directory", "is empty, and the experiment gave no directory: trials need one for their output");
+    throw config_error(
+        "LocalOptions::directory", "is empty, and the experiment gave no directory: trials need one for their output");
   if (experiment_.value.empty()) experiment_.value = directory_.filename().string();
   closing_ = false;
   finished_ = false;
@@ -88,8 +89,10 @@ NNI_INLINE awaitable<void> LocalCore::start(Context& context) {
   with_keeper_ = options_.launch != Launch::direct;
   if (options_.launch == Launch::automatic && !keeper::find_keeper(options_.keeper)) {
     with_keeper_ = false;
-    context.log().warning("local", "no nni-keeper was found (beside this program, in PATH, or by NNI_KEEPER): trials run as children of "
-                                   "this process and end with it");
+    context.log().warning(
+        "local",
+        "no nni-keeper was found (beside this program, in PATH, or by NNI_KEEPER): trials run as children of "
+        "this process and end with it");
   }
   auto connecting = connect();
   co_await std::move(connecting);
@@ -110,8 +113,9 @@ NNI_INLINE awaitable<void> LocalCore::connect() {
     }
     if (connected) co_return;
     if (spent > keeper_limit)
-      throw Error(Errc::in_use, "the trials in " + directory_.string() + " are looked after by a keeper that does not answer; see " +
-                                    (keeper::keeper_directory(directory_) / "keeper.log").string());
+      throw Error(Errc::in_use,
+                  "the trials in " + directory_.string() + " are looked after by a keeper that does not answer; see " +
+                      (keeper::keeper_directory(directory_) / "keeper.log").string());
     auto waiting = context_->clock().sleep_until(context_->clock().steady_now() + pause);
     co_await std::move(waiting);
   }
@@ -156,8 +160,10 @@ NNI_INLINE awaitable<bool> LocalCore::try_keeper() {
   if (!link) {
     const auto program = keeper::find_keeper(options_.keeper);
     if (!program)
-      throw Error(Errc::not_found, "there is no nni-keeper: build it, put it beside this program or into PATH, name it in NNI_KEEPER, or set .launch = "
-                                   "nni::platforms::Launch::direct to run trials as children of this process");
+      throw Error(Errc::not_found,
+                  "there is no nni-keeper: build it, put it beside this program or into PATH, name it in NNI_KEEPER, "
+                  "or set .launch = "
+                  "nni::platforms::Launch::direct to run trials as children of this process");
     StartKeeper work;
     work.program = *program;
     work.options = keeper_options();
@@ -226,7 +232,7 @@ NNI_INLINE awaitable<void> LocalCore::reconnect() {
       auto connecting = connect();
       co_await std::move(connecting);
       if (closing_) co_return;
-      if (welcome_.next_position < seen_end_) seen_end_ = 0;   // another spool: somebody removed ours
+      if (welcome_.next_position < seen_end_) seen_end_ = 0;  // another spool: somebody removed ours
       lose_unknown("its keeper ended before it had started the trial (" + reason + ")");
       go_live();
       connection_changed_.notify();

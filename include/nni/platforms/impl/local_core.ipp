@@ -32,10 +32,10 @@ NNI_INLINE void LocalCore::go_live() {
 }
 
 NNI_INLINE void LocalCore::process(keeper::Record record) {
-  if (record.position < seen_end_) return;   // told before the connection was made anew
+  if (record.position < seen_end_) return;  // told before the connection was made anew
   seen_end_ = record.position + 1;
   using Kind = keeper::Record::Kind;
-  if (!runs_.contains(record.run)) return client_->acknowledge(record.position);   // nobody waits for it any more
+  if (!runs_.contains(record.run)) return client_->acknowledge(record.position);  // nobody waits for it any more
   switch (record.kind) {
     case Kind::started: return started(record);
     case Kind::ended: return ended(std::move(record));
@@ -44,7 +44,9 @@ NNI_INLINE void LocalCore::process(keeper::Record record) {
       messages_.emplace_back(std::move(metric), Receipt{record.position});
       break;
     }
-    case Kind::garbage: messages_.push_back(TrialMessage::not_understood(record.run, std::move(record.text), Receipt{record.position})); break;
+    case Kind::garbage:
+      messages_.push_back(TrialMessage::not_understood(record.run, std::move(record.text), Receipt{record.position}));
+      break;
   }
   ++undelivered_[record.run];
   messages_changed_.notify();
@@ -132,7 +134,10 @@ NNI_INLINE void LocalCore::recorded(RunId run) {
 NNI_INLINE keeper::StartOrder LocalCore::order_of(const TrialJobForm& form) {
   keeper::JobTemplate job;
   job.arguments = form.command.arguments();
-  job.directory = std::filesystem::absolute(form.working_directory.empty() ? "." : form.working_directory).lexically_normal().string();
+  job.directory =
+      std::filesystem::absolute(form.working_directory.empty() ? "." : form.working_directory)
+          .lexically_normal()
+          .string();
   job.discard_output = options_.output == Output::discard;
   if (form.request.gpus) job.environment.emplace_back("CUDA_VISIBLE_DEVICES=");
 
@@ -148,13 +153,17 @@ NNI_INLINE keeper::StartOrder LocalCore::order_of(const TrialJobForm& form) {
 NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
   if (form.request.gpus.value_or(0) > 0)
-    throw Error(Errc::resource_impossible, "the trial asks for " + std::to_string(*form.request.gpus) +
-                                               " GPUs, and local trials cannot be given any yet; leave trial_gpu_number out to let trials see all "
-                                               "of them, or set it to 0 to hide all");
-  if (form.command.empty()) throw config_error("trial_command", "is empty; a local trial is a command, for instance \"python3 train.py\"");
-  if (phase_ == Phase::held) go_live();   // nothing to adopt
+    throw Error(
+        Errc::resource_impossible,
+        "the trial asks for " + std::to_string(*form.request.gpus) +
+            " GPUs, and local trials cannot be given any yet; leave trial_gpu_number out to let trials see all "
+            "of them, or set it to 0 to hide all");
+  if (form.command.empty())
+    throw config_error("trial_command", "is empty; a local trial is a command, for instance \"python3 train.py\"");
+  if (phase_ == Phase::held) go_live();  // nothing to adopt
   while (phase_ != Phase::live) {
-    if (phase_ == Phase::broken || closing_) throw Error(Errc::connection_lost, trouble_.empty() ? "local: it has been cleaned up" : trouble_);
+    if (phase_ == Phase::broken || closing_)
+      throw Error(Errc::connection_lost, trouble_.empty() ? "local: it has been cleaned up" : trouble_);
     auto change = connection_changed_.wait();
     co_await std::move(change);
   }
@@ -173,7 +182,8 @@ NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
 }
 
 NNI_INLINE void LocalCore::cancel(RunId run, StopReason why) {
-  if (!runs_.contains(run)) throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
+  if (!runs_.contains(run))
+    throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
   if (client_) client_->kill(run, why);
 }
 
@@ -201,7 +211,8 @@ NNI_INLINE std::vector<JobReport> LocalCore::adopt(const std::vector<Intent>& in
   return reports;
 }
 
-NNI_INLINE JobReport LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const keeper::LiveRun*>& live) {
+NNI_INLINE JobReport
+LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const keeper::LiveRun*>& live) {
   JobReport report(intent.run, JobReport::State::running);
   const auto track = [this, &intent, &report] {
     const auto tracked = std::make_shared<Tracked>();
@@ -232,7 +243,7 @@ NNI_INLINE JobReport LocalCore::report_of(const Intent& intent, const std::unord
   report.started = end->started;
   if (end->process.pid != 0) report.job = process::to_job_id(end->process);
   if (messages) {
-    track();   // what it reported comes first, then its end, as events
+    track();  // what it reported comes first, then its end, as events
     return report;
   }
   report.state = JobReport::State::ended;
@@ -246,12 +257,14 @@ NNI_INLINE JobReport LocalCore::report_of(const Intent& intent, const std::unord
 
 // The keeper knows nothing of it: either the order never arrived, or what the keeper knew is gone.
 NNI_INLINE JobEnd LocalCore::end_of_unknown(const Intent& intent) const {
-  if (const auto job = process::parse_job_id(intent.job); job && job->boot == process::boot_id() && process::is_alive(job->process)) {
+  if (const auto job = process::parse_job_id(intent.job);
+      job && job->boot == process::boot_id() && process::is_alive(job->process)) {
     process::signal_group(job->process.pid, SIGKILL);
     process::kill_now(std::span<const process::Identity>(&job->process, 1));
   }
   std::error_code ignored;
-  const bool begun = intent.started || !intent.job.empty() || std::filesystem::exists(trials() / to_string(intent.run), ignored);
+  const bool begun =
+      intent.started || !intent.job.empty() || std::filesystem::exists(trials() / to_string(intent.run), ignored);
   if (begun) return JobEnd(EndKind::lost, 0, "the keeper that ran it is gone together with its records");
   return JobEnd(EndKind::not_started, 0, "its order did not reach the keeper");
 }

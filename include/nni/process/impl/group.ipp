@@ -55,7 +55,8 @@ NNI_INLINE std::vector<pid_t> children_of(pid_t parent) {
 }
 
 NNI_INLINE bool kernel_lists_children() {
-  static const bool listed = ::access(("/proc/self/task/" + std::to_string(::getpid()) + "/children").c_str(), R_OK) == 0;
+  static const bool listed =
+      ::access(("/proc/self/task/" + std::to_string(::getpid()) + "/children").c_str(), R_OK) == 0;
   return listed;
 }
 
@@ -135,7 +136,8 @@ NNI_INLINE std::string environment_of(pid_t pid, std::string_view name) {
   return {};
 }
 
-NNI_INLINE std::vector<ProcessWithVariable> processes_with_variable(std::string_view name, std::string_view value_start) {
+NNI_INLINE std::vector<ProcessWithVariable> processes_with_variable(
+    std::string_view name, std::string_view value_start) {
   std::vector<ProcessWithVariable> found;
   const pid_t self = ::getpid();
   detail::for_each_number_in("/proc", [&](pid_t pid) {

@@ -120,7 +120,7 @@ NNI_INLINE StartClock::StartClock() noexcept : before_(detail::ticks_since_boot(
 
 NNI_INLINE std::uint64_t StartClock::ticks_of(pid_t child) const {
   if (detail::ticks_since_boot() == before_) return before_;
-  const auto line = detail::read_stat(child);   // a zombie has a start time, too
+  const auto line = detail::read_stat(child);  // a zombie has a start time, too
   return line ? line->start_ticks : before_;
 }
 

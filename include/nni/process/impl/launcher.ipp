@@ -54,8 +54,10 @@ NNI_INLINE Launched Launcher::launch(const LaunchSpec& spec) {
   constexpr int write_flags = O_WRONLY | O_CREAT | O_TRUNC;
   detail::FileActions actions;
   int error = ::posix_spawn_file_actions_addopen(actions.get(), STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  if (error == 0) error = ::posix_spawn_file_actions_addopen(actions.get(), STDOUT_FILENO, spec.standard_output, write_flags, 0666);
-  if (error == 0) error = ::posix_spawn_file_actions_addopen(actions.get(), STDERR_FILENO, spec.standard_error, write_flags, 0666);
+  if (error == 0)
+    error = ::posix_spawn_file_actions_addopen(actions.get(), STDOUT_FILENO, spec.standard_output, write_flags, 0666);
+  if (error == 0)
+    error = ::posix_spawn_file_actions_addopen(actions.get(), STDERR_FILENO, spec.standard_error, write_flags, 0666);
   if (error == 0 && spec.directory) error = ::posix_spawn_file_actions_addchdir_np(actions.get(), spec.directory);
   // Libraries open files without close-on-exec; a trial that holds a port or a lock of ours outlives its owner.
   if (error == 0) error = ::posix_spawn_file_actions_addclosefrom_np(actions.get(), STDERR_FILENO + 1);
@@ -63,7 +65,8 @@ NNI_INLINE Launched Launcher::launch(const LaunchSpec& spec) {
   Launched result;
   const StartClock clock;
   if (error == 0)
-    error = ::posix_spawn(&result.process.pid, spec.program, actions.get(), &attributes_, spec.arguments, spec.environment);
+    error =
+        ::posix_spawn(&result.process.pid, spec.program, actions.get(), &attributes_, spec.arguments, spec.environment);
   result.error = error;
   if (error == 0) result.process.start_ticks = clock.ticks_of(result.process.pid);
   return result;
@@ -75,8 +78,9 @@ NNI_INLINE std::string find_program(const std::string& name, const std::string& 
     const std::size_t colon = std::min(path.find(':', from), path.size());
     const std::string directory = colon == from ? std::string(".") : path.substr(from, colon - from);
     const std::string candidate = directory + "/" + name;
-    struct stat info {};
-    if (::access(candidate.c_str(), X_OK) == 0 && ::stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode)) return candidate;
+    struct stat info{};
+    if (::access(candidate.c_str(), X_OK) == 0 && ::stat(candidate.c_str(), &info) == 0 && S_ISREG(info.st_mode))
+      return candidate;
     from = colon + 1;
   }
   return name;
@@ -91,7 +95,8 @@ NNI_INLINE std::string explain(const LaunchSpec& spec, int error) {
   if (spec.directory && ::access(spec.directory, X_OK) != 0)
     return "the working directory " + std::string(spec.directory) + " may not be entered: " + detail::errno_text(errno);
   if (error == EAGAIN || error == ENOMEM)
-    return "the system has no room for another process (" + reason + "); lower the concurrency or raise the limit on processes";
+    return "the system has no room for another process (" + reason +
+           "); lower the concurrency or raise the limit on processes";
   if (error == EMFILE || error == ENFILE)
     return "too many open files (" + reason + "); raise the limit on open files (ulimit -n)";
   if (error == E2BIG) return "the arguments and the environment of the command are too long (" + reason + ")";
@@ -101,12 +106,16 @@ NNI_INLINE std::string explain(const LaunchSpec& spec, int error) {
   const fs::path program = spec.directory ? fs::path(spec.directory) / name : fs::path(name);
   if (!fs::exists(program, ignored)) return "the program " + program.string() + " does not exist";
   if (fs::is_directory(program, ignored)) return "the program " + program.string() + " is a directory";
-  if (::access(program.c_str(), X_OK) != 0) return "the program " + program.string() + " may not be executed: " + detail::errno_text(errno);
-  if (error == ENOEXEC) return "the program " + program.string() + " is in no format that this machine can run; a script needs a first line such as #!/bin/sh";
+  if (::access(program.c_str(), X_OK) != 0)
+    return "the program " + program.string() + " may not be executed: " + detail::errno_text(errno);
+  if (error == ENOEXEC)
+    return "the program " + program.string() +
+           " is in no format that this machine can run; a script needs a first line such as #!/bin/sh";
   for (const char* output : {spec.standard_output, spec.standard_error}) {
     const fs::path folder = fs::path(output).parent_path();
     if (!fs::is_directory(folder, ignored)) return "the output directory " + folder.string() + " does not exist";
-    if (::access(folder.c_str(), W_OK) != 0) return "the output directory " + folder.string() + " may not be written: " + detail::errno_text(errno);
+    if (::access(folder.c_str(), W_OK) != 0)
+      return "the output directory " + folder.string() + " may not be written: " + detail::errno_text(errno);
   }
   if (error == ENOENT) return "the interpreter or loader that " + program.string() + " names does not exist";
   return "the program " + program.string() + " could not be started: " + reason;

@@ -56,7 +56,8 @@ class Reaper::Core : public std::enable_shared_from_this<Core> {
   void open() {
     const int file = scope_ == Scope::everything ? open_signals() : ::epoll_create1(EPOLL_CLOEXEC);
     if (file < 0)
-      throw Error(boost::system::error_code(errno, boost::system::system_category()), "the ends of child processes cannot be observed");
+      throw Error(boost::system::error_code(errno, boost::system::system_category()),
+                  "the ends of child processes cannot be observed");
     descriptor_.assign(file);
     wait();
   }
@@ -94,15 +95,16 @@ class Reaper::Core : public std::enable_shared_from_this<Core> {
   }
 
   void wait() {
-    descriptor_.async_wait(boost::asio::posix::descriptor_base::wait_read,
-                           [self = shared_from_this()](const boost::system::error_code& failure) {
-                             if (failure || self->stopped_) return;
-                             if (self->scope_ == Scope::everything)
-                               self->reap_everything();
-                             else
-                               self->reap_watched();
-                             if (!self->stopped_) self->wait();
-                           });
+    descriptor_.async_wait(
+        boost::asio::posix::descriptor_base::wait_read,
+        [self = shared_from_this()](const boost::system::error_code& failure) {
+          if (failure || self->stopped_) return;
+          if (self->scope_ == Scope::everything)
+            self->reap_everything();
+          else
+            self->reap_watched();
+          if (!self->stopped_) self->wait();
+        });
   }
 
   void reap_everything() {

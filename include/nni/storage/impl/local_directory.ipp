@@ -66,7 +66,7 @@ NNI_INLINE std::vector<FileInfo> list_directory(const std::filesystem::path& pat
     info.name = entry->path().filename().string();
     info.directory = entry->is_directory(failure);
     if (!info.directory) info.size = entry->file_size(failure);
-    if (failure) continue;   // it went away meanwhile
+    if (failure) continue;  // it went away meanwhile
     const auto written = std::chrono::file_clock::to_sys(entry->last_write_time(failure));
     info.modified = std::chrono::time_point_cast<std::chrono::milliseconds>(written);
     entries.push_back(std::move(info));
@@ -80,7 +80,8 @@ NNI_INLINE std::vector<FileInfo> list_directory(const std::filesystem::path& pat
 NNI_INLINE std::filesystem::path LocalDirectory::resolve(const RemotePath& remote) const {
   const std::filesystem::path relative = std::filesystem::path(remote.value).lexically_normal();
   if (relative.is_absolute() || (!relative.empty() && *relative.begin() == ".."))
-    throw Error(Errc::storage_failed, "storage: \"" + remote.value + "\" leaves the storage; give a path below its root");
+    throw Error(
+        Errc::storage_failed, "storage: \"" + remote.value + "\" leaves the storage; give a path below its root");
   return root_ / relative;
 }
 

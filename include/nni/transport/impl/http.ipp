@@ -20,8 +20,9 @@ namespace nni::transport::detail {
 class HttpInbox {
  public:
   HttpInbox(Context& context, const HttpOptions& options)
-      : server_(context.executor(), server_options(options), [this](trial::ChannelMessage message) { take(std::move(message)); },
-                context.log()) {}
+      : server_(
+            context.executor(), server_options(options),
+            [this](trial::ChannelMessage message) { take(std::move(message)); }, context.log()) {}
   HttpInbox(const HttpInbox&) = delete;
   HttpInbox& operator=(const HttpInbox&) = delete;
 
@@ -72,7 +73,9 @@ class HttpInbox {
     requests_.clear();
   }
 
-  static std::string record(const TrialJobForm& form) { return trial::parameter_record(form.parameter, form.parameters); }
+  static std::string record(const TrialJobForm& form) {
+    return trial::parameter_record(form.parameter, form.parameters);
+  }
 
  private:
   // A receipt is the number of the request and the position in it, so that a receipt is never given twice.
@@ -80,7 +83,7 @@ class HttpInbox {
 
   struct Request {
     trial::ChannelMessage message;
-    std::size_t open = 0;   // values that are not acknowledged
+    std::size_t open = 0;  // values that are not acknowledged
   };
 
   static trial::ChannelServerOptions server_options(const HttpOptions& options) {

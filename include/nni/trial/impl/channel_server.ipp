@@ -34,8 +34,10 @@ struct Token {
     std::size_t got = 0;
     while (got < sizeof token.bits) {
       const ssize_t more = ::getrandom(reinterpret_cast<char*>(token.bits.data()) + got, sizeof token.bits - got, 0);
-      if (more > 0) got += static_cast<std::size_t>(more);
-      else if (errno != EINTR) throw Error(Errc::internal, "the system has no source of randomness (getrandom)");
+      if (more > 0)
+        got += static_cast<std::size_t>(more);
+      else if (errno != EINTR)
+        throw Error(Errc::internal, "the system has no source of randomness (getrandom)");
     }
     return token;
   }
@@ -46,9 +48,12 @@ struct Token {
     for (std::size_t at = 0; at < text.size(); ++at) {
       const char letter = text[at];
       std::uint64_t digit = 0;
-      if (letter >= '0' && letter <= '9') digit = static_cast<std::uint64_t>(letter - '0');
-      else if (letter >= 'a' && letter <= 'f') digit = static_cast<std::uint64_t>(letter - 'a' + 10);
-      else return std::nullopt;
+      if (letter >= '0' && letter <= '9')
+        digit = static_cast<std::uint64_t>(letter - '0');
+      else if (letter >= 'a' && letter <= 'f')
+        digit = static_cast<std::uint64_t>(letter - 'a' + 10);
+      else
+        return std::nullopt;
       token.bits[at / 16] = token.bits[at / 16] << 4 | digit;
     }
     return token;
@@ -64,7 +69,9 @@ struct Token {
 };
 
 struct TokenHash {
-  std::size_t operator()(const Token& token) const noexcept { return static_cast<std::size_t>(token.bits[0] ^ token.bits[1]); }
+  std::size_t operator()(const Token& token) const noexcept {
+    return static_cast<std::size_t>(token.bits[0] ^ token.bits[1]);
+  }
 };
 
 // A question for parameters that waits for its answer.
@@ -78,13 +85,13 @@ using HeldPolls = std::list<HeldPoll>;
 // What is known of one run.
 struct Channel {
   RunId run;
-  std::string trial;                         // the id in its address
-  std::string record;                        // what a request for parameters gets; empty: none yet
-  std::deque<std::string> next;              // further records, each becomes `record` when it is asked for
-  bool wanted = false;                       // a request for parameters was made and not answered yet
-  bool taken = false;                        // `record` was given out
+  std::string trial;             // the id in its address
+  std::string record;            // what a request for parameters gets; empty: none yet
+  std::deque<std::string> next;  // further records, each becomes `record` when it is asked for
+  bool wanted = false;           // a request for parameters was made and not answered yet
+  bool taken = false;            // `record` was given out
   std::vector<HeldPolls::iterator> polls;
-  std::vector<std::pair<std::uint32_t, std::size_t>> finals;   // sequence, hash of the value
+  std::vector<std::pair<std::uint32_t, std::size_t>> finals;  // sequence, hash of the value
 };
 
 class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
@@ -128,7 +135,7 @@ class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
   std::unordered_map<RunId, Token> tokens_;
   std::unordered_set<Token, TokenHash> gone_;
   std::deque<Token> gone_order_;
-  HeldPolls polls_;   // in the order of their limits
+  HeldPolls polls_;  // in the order of their limits
   boost::asio::steady_timer timer_;
   bool timer_armed_ = false;
   std::size_t operations_ = 0;
@@ -161,7 +168,8 @@ NNI_INLINE ChannelCore::ChannelCore(boost::asio::any_io_executor executor, Chann
 
 NNI_INLINE void ChannelCore::open() {
   // The server is a member: what it calls is alive.
-  server_.route("", "/", [this](const net::Request& request, net::Responder reply) { handle(request, std::move(reply)); });
+  server_.route(
+      "", "/", [this](const net::Request& request, net::Responder reply) { handle(request, std::move(reply)); });
   server_.open();
 }
 
@@ -204,8 +212,10 @@ NNI_INLINE void ChannelCore::send(RunId run, std::string record) {
   const auto found = tokens_.find(run);
   if (found == tokens_.end()) return;
   Channel& channel = channels_.at(found->second);
-  if (channel.record.empty()) channel.record = std::move(record);
-  else channel.next.push_back(std::move(record));
+  if (channel.record.empty())
+    channel.record = std::move(record);
+  else
+    channel.next.push_back(std::move(record));
   answer_polls(channel);
 }
 
@@ -424,9 +434,10 @@ NNI_INLINE awaitable<void> ChannelCore::close() {
 
 namespace nni::trial {
 
-NNI_INLINE ChannelServer::ChannelServer(boost::asio::any_io_executor executor, ChannelServerOptions options,
-                                        ChannelHandler handler, Log log)
-    : core_(std::make_shared<detail::ChannelCore>(std::move(executor), std::move(options), std::move(handler), std::move(log))) {}
+NNI_INLINE ChannelServer::ChannelServer(
+    boost::asio::any_io_executor executor, ChannelServerOptions options, ChannelHandler handler, Log log)
+    : core_(std::make_shared<detail::ChannelCore>(
+          std::move(executor), std::move(options), std::move(handler), std::move(log))) {}
 
 NNI_INLINE ChannelServer::ChannelServer(ChannelServer&&) noexcept = default;
 
@@ -450,7 +461,9 @@ NNI_INLINE awaitable<void> ChannelServer::open() {
 NNI_INLINE unsigned short ChannelServer::port() const noexcept { return core_->port(); }
 NNI_INLINE std::size_t ChannelServer::runs() const noexcept { return core_->runs(); }
 
-NNI_INLINE std::string ChannelServer::admit(RunId run, std::string record) { return core_->admit(run, std::move(record)); }
+NNI_INLINE std::string ChannelServer::admit(RunId run, std::string record) {
+  return core_->admit(run, std::move(record));
+}
 
 NNI_INLINE std::string ChannelServer::url(RunId run) { return core_->url(run); }
 

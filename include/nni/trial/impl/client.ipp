@@ -65,7 +65,7 @@ class Client::Sender {
   }
 
   // True in a process that was forked off after the thread began: here there is no such thread.
-  bool is_copy() const noexcept { 
+  bool is_copy() const noexcept {
     const pid_t owner = owner_;
     return owner != 0 && owner != ::getpid();
   }
@@ -90,9 +90,12 @@ class Client::Sender {
   // Queues a value. Returns its number, counted from 1.
   std::uint64_t report(MetricKind kind, std::string_view json_text) {
     if (!is_json_text(json_text))
-      throw config_error("result", "\"" + shortened(json_text) + "\" is not JSON; report a number, or an object with a member \"default\"");
-    if (is_copy())   // asked before the lock, which another thread may have held when we were forked
-      throw Error(Errc::unsupported, "results are reported by the process that reported first, not by one that it forked");
+      throw config_error(
+          "result",
+          "\"" + shortened(json_text) + "\" is not JSON; report a number, or an object with a member \"default\"");
+    if (is_copy())  // asked before the lock, which another thread may have held when we were forked
+      throw Error(
+          Errc::unsupported, "results are reported by the process that reported first, not by one that it forked");
     std::unique_lock lock(mutex_);
     std::uint32_t& counter = kind == MetricKind::final ? next_final_ : next_intermediate_;
     if (settings_.stands_alone()) {
@@ -135,8 +138,10 @@ class Client::Sender {
   // As NNI's library prints them.
   static void print(MetricKind kind, std::uint32_t index, std::string_view value) {
     const std::string text(value);
-    if (kind == MetricKind::final) std::printf("Final result: %s\n", text.c_str());
-    else std::printf("Intermediate result: %s  (Index %u)\n", text.c_str(), index);
+    if (kind == MetricKind::final)
+      std::printf("Final result: %s\n", text.c_str());
+    else
+      std::printf("Intermediate result: %s  (Index %u)\n", text.c_str(), index);
     std::fflush(stdout);
   }
 
@@ -170,8 +175,10 @@ class Client::Sender {
         failure = std::current_exception();
       }
       lock.lock();
-      if (failure) failure_ = failure;
-      else done_ += batch.size();
+      if (failure)
+        failure_ = failure;
+      else
+        done_ += batch.size();
       recorded_.notify_all();
       if (failure_) return;
     }
@@ -179,8 +186,8 @@ class Client::Sender {
 
   const Settings& settings_;
   ClientOptions options_;
-  std::optional<Courier> reports_;     // of the sending thread
-  std::optional<Courier> questions_;   // of whoever holds `question_mutex_`
+  std::optional<Courier> reports_;    // of the sending thread
+  std::optional<Courier> questions_;  // of whoever holds `question_mutex_`
   std::mutex question_mutex_;
 
   mutable std::mutex mutex_;
@@ -189,15 +196,15 @@ class Client::Sender {
   std::deque<Report> queue_;
   std::string parameter_id_ = "null";
   Parameters alone_;
-  std::uint64_t next_ = 0;             // values reported
-  std::uint64_t done_ = 0;             // values recorded
+  std::uint64_t next_ = 0;  // values reported
+  std::uint64_t done_ = 0;  // values recorded
   std::uint32_t next_intermediate_ = 0;
   std::uint32_t next_final_ = 0;
   bool waiting_ = false;
   bool stopping_ = false;
   bool gone_told_ = false;
   std::exception_ptr failure_;
-  std::atomic<pid_t> owner_ = 0;   // the process that has the thread; 0: there is none yet
+  std::atomic<pid_t> owner_ = 0;  // the process that has the thread; 0: there is none yet
   std::thread thread_;
 };
 
@@ -206,7 +213,9 @@ NNI_INLINE Client::Client(Settings settings, ClientOptions options)
 
 NNI_INLINE Client::~Client() {
   // A copy cannot be destroyed: it would wait for a thread that this process does not have.
-  if (sender_->is_copy()) [[maybe_unused]] static Sender* const kept = sender_.release();
+  if (sender_->is_copy()) {
+    [[maybe_unused]] static Sender* const kept = sender_.release();
+  }
 }
 
 NNI_INLINE const Settings& Client::settings() const noexcept { return settings_; }

@@ -58,13 +58,14 @@ NNI_INLINE void Courier::refuse(const LinkAnswer& answer, const std::string& wha
   if (answer.status == 404)
     throw Error(Errc::not_found, "the manager does not know this trial (" + trial_id_ +
                                      "); NNI_TRIAL_COMMAND_CHANNEL is the address of another run or experiment");
-  throw Error(Errc::platform_rejected, "the manager refused " + what + " with HTTP status " + std::to_string(answer.status) +
-                                           (answer.body.empty() ? std::string() : ": " + shortened(answer.body)));
+  throw Error(Errc::platform_rejected,
+              "the manager refused " + what + " with HTTP status " + std::to_string(answer.status) +
+                  (answer.body.empty() ? std::string() : ": " + shortened(answer.body)));
 }
 
 // Nothing when the connection failed, or when the server is there but cannot do it now.
-NNI_INLINE std::optional<LinkAnswer> Courier::attempt(std::string_view method, std::string_view body,
-                                                      std::string_view content_type) {
+NNI_INLINE std::optional<LinkAnswer> Courier::attempt(
+    std::string_view method, std::string_view body, std::string_view content_type) {
   try {
     LinkAnswer answer = link_.exchange(method, body, content_type);
     if (!detail::is_passing(answer.status)) return answer;
@@ -124,8 +125,10 @@ NNI_INLINE void Courier::deliver_one(const Report& report) {
   payload.parameter_id = parameter_id_;
   payload.trial_job_id = trial_id_;
   const LinkAnswer answer = put(encode(Command(CommandType::metric, encode(payload))), "application/json");
-  if (answer.status == 410) gone_ = true;
-  else if (answer.status != 200) refuse(answer, "a value of " + std::to_string(report.value.size()) + " bytes");
+  if (answer.status == 410)
+    gone_ = true;
+  else if (answer.status != 200)
+    refuse(answer, "a value of " + std::to_string(report.value.size()) + " bytes");
 }
 
 NNI_INLINE Parameters Courier::request_parameters() {
@@ -137,7 +140,7 @@ NNI_INLINE Parameters Courier::request_parameters() {
         asked ? attempt("GET", {}, {}) : attempt("PUT", question, "application/json");
     if (!answer) {
       attempts.failed();
-      asked = false;   // a manager that was started anew does not know of the question
+      asked = false;  // a manager that was started anew does not know of the question
     } else if (answer->status == 410) {
       gone_ = true;
       throw Error(Errc::closed, "the manager has ended this trial, there are no parameters for it");
@@ -149,7 +152,7 @@ NNI_INLINE Parameters Courier::request_parameters() {
         throw Error(Errc::protocol, "the manager sent something that is not parameters: " + shortened(answer->body));
       if (const auto id = raw_member(command->text, "parameter_id")) parameter_id_ = *id;
       return record_parameters(command->text).value();
-    } else if (answer->status != 408) {   // 408: nothing yet, ask again
+    } else if (answer->status != 408) {  // 408: nothing yet, ask again
       refuse(*answer, "a request for parameters");
     }
   }

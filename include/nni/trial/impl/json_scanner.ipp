@@ -9,7 +9,12 @@ NNI_INLINE std::size_t utf8_length(std::string_view text) noexcept {
   if (text.empty()) return 0;
   const unsigned lead = byte(0);
   if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
+  const std::size_t length =
+      lead >= 0xc2 && lead < 0xe0   ? 2
+      : lead >= 0xe0 && lead < 0xf0 ? 3
+      : lead >= 0xf0 && lead < 0xf5
+          ? 4
+          : 0;
   if (length == 0 || text.size() < length) return 0;
   for (std::size_t index = 1; index < length; ++index)
     if ((byte(index) & 0xc0) != 0x80) return 0;
@@ -39,7 +44,8 @@ NNI_INLINE void append_utf8(std::string& text, unsigned point) {
 }
 
 NNI_INLINE void JsonScanner::skip_blanks() noexcept {
-  while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t')) ++at_;
+  while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\r' || text_[at_] == '\t'))
+    ++at_;
 }
 
 NNI_INLINE bool JsonScanner::accept(char letter) noexcept {
@@ -62,10 +68,14 @@ NNI_INLINE bool JsonScanner::hex(unsigned& unit) noexcept {
   for (int index = 0; index < 4; ++index) {
     const char letter = text_[at_++];
     unit <<= 4;
-    if (letter >= '0' && letter <= '9') unit |= static_cast<unsigned>(letter - '0');
-    else if (letter >= 'a' && letter <= 'f') unit |= static_cast<unsigned>(letter - 'a' + 10);
-    else if (letter >= 'A' && letter <= 'F') unit |= static_cast<unsigned>(letter - 'A' + 10);
-    else return false;
+    if (letter >= '0' && letter <= '9')
+      unit |= static_cast<unsigned>(letter - '0');
+    else if (letter >= 'a' && letter <= 'f')
+      unit |= static_cast<unsigned>(letter - 'a' + 10);
+    else if (letter >= 'A' && letter <= 'F')
+      unit |= static_cast<unsigned>(letter - 'A' + 10);
+    else
+      return false;
   }
   return true;
 }
@@ -85,7 +95,7 @@ NNI_INLINE bool JsonScanner::string(std::string& value) {
     }
     if (letter != '\\') {
       const std::size_t length = utf8_length(text_.substr(at_));
-      if (length < 2) return false;   // a control character, or not UTF-8
+      if (length < 2) return false;  // a control character, or not UTF-8
       value.append(text_, at_, length);
       at_ += length;
       continue;
@@ -124,7 +134,7 @@ NNI_INLINE bool JsonScanner::string(std::string& value) {
 }
 
 NNI_INLINE bool JsonScanner::pass_string() noexcept {
-  ++at_;   // the opening quote
+  ++at_;  // the opening quote
   while (at_ < text_.size()) {
     const char letter = text_[at_];
     if (letter == '"') {
@@ -135,7 +145,8 @@ NNI_INLINE bool JsonScanner::pass_string() noexcept {
       if (++at_ == text_.size()) return false;
       const char kind = text_[at_++];
       unsigned ignored = 0;
-      if (kind == 'u' ? !hex(ignored) : std::string_view("\"\\/bfnrt").find(kind) == std::string_view::npos) return false;
+      if (kind == 'u' ? !hex(ignored) : std::string_view("\"\\/bfnrt").find(kind) == std::string_view::npos)
+        return false;
       continue;
     }
     if (letter >= ' ') {
@@ -180,7 +191,7 @@ NNI_INLINE bool JsonScanner::pass_number() noexcept {
 }
 
 NNI_INLINE bool JsonScanner::pass_members(int depth, char end, bool named) noexcept {
-  ++at_;   // the opening bracket
+  ++at_;  // the opening bracket
   if (accept(end)) return true;
   do {
     if (named) {

@@ -19,7 +19,9 @@ namespace nni::trial {
 
 namespace detail {
 
-NNI_INLINE Error link_lost(const std::string& what) { return Error(Errc::connection_lost, "the channel to the manager: " + what); }
+NNI_INLINE Error link_lost(const std::string& what) {
+  return Error(Errc::connection_lost, "the channel to the manager: " + what);
+}
 
 NNI_INLINE Error link_lost(const std::string& what, int code) {
   return link_lost(what + " (" + boost::system::error_code(code, boost::system::system_category()).message() + ")");
@@ -31,7 +33,8 @@ NNI_INLINE int connect_within(int socket, const sockaddr* address, socklen_t siz
   if (errno != EINPROGRESS && errno != EINTR) return errno;
   const SteadyPoint until = std::chrono::steady_clock::now() + limit;
   while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now()).count();
     if (left <= 0) return ETIMEDOUT;
     pollfd waiting{socket, POLLOUT, 0};
     const int ready = ::poll(&waiting, 1, static_cast<int>(std::min<long long>(left, 1'000'000)) + 1);
@@ -91,7 +94,7 @@ NNI_INLINE void Link::connect() {
     }
     const int on = 1;
     ::setsockopt(fresh, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    ::setsockopt(fresh, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);   // a manager's machine that vanished is noticed
+    ::setsockopt(fresh, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);  // a manager's machine that vanished is noticed
     const std::lock_guard lock(mutex_);
     socket_ = fresh;
     if (aborted_) ::shutdown(socket_, SHUT_RDWR);

@@ -161,12 +161,16 @@ NNI_INLINE Result<MetricPayload> decode_metric_payload(std::string_view text) {
     return true;
   });
   if (!whole) return detail::not_understood("this is not a metric in JSON", text);
-  if (type == to_string(MetricKind::intermediate)) payload.kind = MetricKind::intermediate;
-  else if (type == to_string(MetricKind::final)) payload.kind = MetricKind::final;
-  else return detail::not_understood("a metric is PERIODICAL or FINAL", text);
+  if (type == to_string(MetricKind::intermediate))
+    payload.kind = MetricKind::intermediate;
+  else if (type == to_string(MetricKind::final))
+    payload.kind = MetricKind::final;
+  else
+    return detail::not_understood("a metric is PERIODICAL or FINAL", text);
   if (!detail::parse_index(sequence, payload.sequence))
     return detail::not_understood("a metric needs a sequence, an integer of 0 or more", text);
-  if (!has_value || !is_json_text(payload.value)) return detail::not_understood("a metric needs a value, JSON in a string", text);
+  if (!has_value || !is_json_text(payload.value))
+    return detail::not_understood("a metric needs a value, JSON in a string", text);
   return payload;
 }
 
@@ -188,7 +192,7 @@ NNI_INLINE std::optional<std::string_view> raw_member(std::string_view object, s
   const bool whole = detail::scan_object(object, [&](std::string_view key, detail::JsonScanner& scanner) {
     std::string_view raw;
     if (!scanner.value(raw)) return false;
-    if (key == name) found = raw;   // of two members the last counts, as in Python
+    if (key == name) found = raw;  // of two members the last counts, as in Python
     return true;
   });
   if (!whole) return std::nullopt;
@@ -223,8 +227,10 @@ NNI_INLINE Result<Batch> decode_batch(std::string_view text, RunId run, TimePoin
   while (!rest.empty()) {
     const auto broken = [&] { return detail::not_understood("the framing of a batch is broken", rest); };
     MetricKind kind = MetricKind::intermediate;
-    if (rest[0] == 'f') kind = MetricKind::final;
-    else if (rest[0] != 'i') return broken();
+    if (rest[0] == 'f')
+      kind = MetricKind::final;
+    else if (rest[0] != 'i')
+      return broken();
     if (rest.size() < 2 || rest[1] != ' ') return broken();
     const char* const last = rest.data() + rest.size();
     std::uint32_t sequence = 0;
@@ -237,8 +243,10 @@ NNI_INLINE Result<Batch> decode_batch(std::string_view text, RunId run, TimePoin
     if (behind.size() <= length || behind[length] != '\n') return broken();
 
     const std::string_view value = behind.substr(0, length);
-    if (is_json_text(value)) batch.metrics.emplace_back(run, kind, sequence, std::string(value), when);
-    else batch.garbage.push_back(shortened(value));
+    if (is_json_text(value))
+      batch.metrics.emplace_back(run, kind, sequence, std::string(value), when);
+    else
+      batch.garbage.push_back(shortened(value));
     ++batch.count;
     rest = behind.substr(length + 1);
   }

@@ -33,7 +33,8 @@ inline constexpr std::string_view report_usage =
     "  report intermediate VALUE   reports how far the trial has come\n"
     "  report final VALUE          reports the value to optimise\n"
     "\n"
-    "VALUE is a number, or a JSON object whose member \"default\" is the number. A report returns when it is recorded.\n"
+    "VALUE is a number, or a JSON object whose member \"default\" is the number. A report returns when it is "
+    "recorded.\n"
     "Started by hand, report prints the value, and parameters come from NNI_STANDALONE_PARAMETERS (JSON, or @FILE).\n"
     "Exit codes: 0, 1 when the manager could not be reached or refused, 2 for a wrong command line.\n";
 
@@ -62,7 +63,8 @@ class SequenceFile {
     std::array<unsigned, 2> next{};
     unsigned long long owner = 0;
     // A retry of the trial may find the file of the attempt before it: its numbers begin anew.
-    if (size > 0 && std::sscanf(bytes.data(), "%llx %u %u", &owner, &next[0], &next[1]) == 3 && owner != run()) next = {};
+    if (size > 0 && std::sscanf(bytes.data(), "%llx %u %u", &owner, &next[0], &next[1]) == 3 && owner != run())
+      next = {};
     const std::uint32_t taken = next[static_cast<std::size_t>(kind)]++;
     std::array<char, 96> text{};
     const int length = std::snprintf(text.data(), text.size(), "%016llx %10u %10u\n", run(), next[0], next[1]);
@@ -131,22 +133,27 @@ NNI_INLINE int report_main(int argc, const char* const* argv) {
       std::printf("usage: %s%s", program, std::string(detail::report_usage).c_str());
       return 0;
     }
-  if (words.empty() || !is_report_command(words[0])) return detail::report_usage_error(program, "there is no such command");
+  if (words.empty() || !is_report_command(words[0]))
+    return detail::report_usage_error(program, "there is no such command");
   try {
     if (words[0] == "report") {
       if (words.size() != 3 || (words[1] != "intermediate" && words[1] != "final"))
         return detail::report_usage_error(program, "write report intermediate VALUE, or report final VALUE");
       if (!is_json_text(words[2]))
-        return detail::report_usage_error(program, "\"" + shortened(words[2]) + "\" is neither a number nor other JSON");
+        return detail::report_usage_error(
+            program, "\"" + shortened(words[2]) + "\" is neither a number nor other JSON");
       detail::report_value(words[1] == "final" ? MetricKind::final : MetricKind::intermediate, words[2]);
       return 0;
     }
     const bool all = words[0] == "parameters";
-    if (words.size() != (all ? 1u : 2u)) return detail::report_usage_error(program, all ? "parameters takes no argument" : "write parameter NAME");
+    if (words.size() != (all ? 1u : 2u))
+      return detail::report_usage_error(program, all ? "parameters takes no argument" : "write parameter NAME");
     Client client(Settings::from_environment());
     const Parameters parameters = client.get_next_parameter();
-    if (all) std::printf("%s\n", parameters.text().c_str());
-    else detail::print_parameter(parameters, words[1]);
+    if (all)
+      std::printf("%s\n", parameters.text().c_str());
+    else
+      detail::print_parameter(parameters, words[1]);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", program, error.what());

@@ -38,9 +38,11 @@ NNI_INLINE Settings Settings::from_environment() {
 
   const std::string_view platform = detail::variable("NNI_PLATFORM");
   if (settings.channel.empty() && !platform.empty() && platform != "unittest")
-    throw Error(Errc::unsupported, "NNI_PLATFORM is \"" + std::string(platform) +
-                                       "\", but NNI_TRIAL_COMMAND_CHANNEL is not set: the manager speaks the file protocol of "
-                                       "NNI before 3.0, which trials of this library do not");
+    throw Error(
+        Errc::unsupported,
+        "NNI_PLATFORM is \"" + std::string(platform) +
+            "\", but NNI_TRIAL_COMMAND_CHANNEL is not set: the manager speaks the file protocol of "
+            "NNI before 3.0, which trials of this library do not");
   const std::size_t colon = settings.channel.find("://");
   if (!settings.channel.empty() && settings.channel.substr(0, colon) != "http")
     throw Error(Errc::unsupported, "NNI_TRIAL_COMMAND_CHANNEL is of the kind \"" + settings.channel.substr(0, colon) +

@@ -19,7 +19,9 @@ NNI_INLINE Client& client() {
 NNI_INLINE Parameters get_next_parameter() { return client().get_next_parameter(); }
 
 NNI_INLINE void report_intermediate_result(double value) { client().report_intermediate_result(to_json_text(value)); }
-NNI_INLINE void report_intermediate_result(std::string_view json_text) { client().report_intermediate_result(json_text); }
+NNI_INLINE void report_intermediate_result(std::string_view json_text) {
+  client().report_intermediate_result(json_text);
+}
 NNI_INLINE void report_intermediate_result(const boost::json::object& value) {
   client().report_intermediate_result(to_json_text(boost::json::value(value)));
 }

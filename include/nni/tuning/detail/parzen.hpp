@@ -69,18 +69,20 @@ class Parzen {
 
   /// What is the same for all kernels on one axis.
   struct Scale {
-    double count = 0.0;           ///< weight of the points that are active here
-    double sum = 0.0;             ///< of their coordinates
-    double squares = 0.0;         ///< of their coordinates
-    float width = 0.0F;           ///< deviation, or probability of leaving
-    float inverse = 1.0F;         ///< 1 / (width * sqrt(2))
-    float own = 0.0F;             ///< choice: logarithm of the relative density on the own option
-    float other = 0.0F;           ///< choice: the same on another option
-    std::vector<float> peak;      ///< numeric: logarithm of the relative density at the middle, over the position
+    double count = 0.0;       ///< weight of the points that are active here
+    double sum = 0.0;         ///< of their coordinates
+    double squares = 0.0;     ///< of their coordinates
+    float width = 0.0F;       ///< deviation, or probability of leaving
+    float inverse = 1.0F;     ///< 1 / (width * sqrt(2))
+    float own = 0.0F;         ///< choice: logarithm of the relative density on the own option
+    float other = 0.0F;       ///< choice: the same on another option
+    std::vector<float> peak;  ///< numeric: logarithm of the relative density at the middle, over the position
   };
 
   [[nodiscard]] bool conditional(std::size_t axis) const noexcept { return (*axes_)[axis].parent != Axis::no_parent; }
-  [[nodiscard]] bool categorical(std::size_t axis) const noexcept { return (*axes_)[axis].type == DimensionType::choice; }
+  [[nodiscard]] bool categorical(std::size_t axis) const noexcept {
+    return (*axes_)[axis].type == DimensionType::choice;
+  }
   [[nodiscard]] float* column(std::size_t block, std::size_t index) noexcept {
     return data_.data() + (block * columns_ + index) * lanes;
   }
@@ -95,12 +97,12 @@ class Parzen {
   void add_axis(const float* columns, std::size_t axis, float at, float* sum) const noexcept;
 
   const std::vector<Axis>* axes_;
-  std::vector<std::size_t> first_column_;   ///< per axis: coordinate, then for a conditional axis: active, peak
+  std::vector<std::size_t> first_column_;  ///< per axis: coordinate, then for a conditional axis: active, peak
   std::vector<Scale> scales_;
   std::size_t columns_ = 0;
   std::size_t size_ = 0;
-  double weight_ = 0.0;     ///< of all kernels
-  float highest_ = 0.0F;    ///< no kernel's logarithm is above it
+  double weight_ = 0.0;   ///< of all kernels
+  float highest_ = 0.0F;  ///< no kernel's logarithm is above it
   std::vector<float> data_;
 };
 

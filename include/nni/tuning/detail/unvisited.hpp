@@ -18,7 +18,9 @@ class Unvisited {
 
   /// @param space  a space without dimensions has one configuration that may be repeated for ever
   explicit Unvisited(const SearchSpace& space)
-      : visited_(space.empty() || space.size().value_or(largest + 1) > largest ? 0 : static_cast<std::size_t>(*space.size())),
+      : visited_(space.empty() || space.size().value_or(largest + 1) > largest
+                     ? 0
+                     : static_cast<std::size_t>(*space.size())),
         left_(visited_.size()) {}
 
   /// False when repetitions are allowed.
@@ -27,7 +29,9 @@ class Unvisited {
   /// True when there is nothing left to suggest.
   [[nodiscard]] bool exhausted() const noexcept { return active() && left_ == 0; }
 
-  [[nodiscard]] bool visited(std::uint64_t configuration) const { return visited_[static_cast<std::size_t>(configuration)]; }
+  [[nodiscard]] bool visited(std::uint64_t configuration) const {
+    return visited_[static_cast<std::size_t>(configuration)];
+  }
 
   /// Notes a configuration. @returns true when it is new
   bool visit(std::uint64_t configuration) {

@@ -50,8 +50,10 @@ NNI_INLINE void Tpe::update_search_space(const SearchSpace& space) {
     const std::optional<Point> fitting = model_->space.to_point(old.space.to_parameters(point));
     if (!fitting) continue;
     const std::uint32_t kept = record(*fitting);
-    if (known.state == State::running) model_->running.emplace(ids.at(index), kept);
-    else settle(kept, known.state, known.loss);
+    if (known.state == State::running)
+      model_->running.emplace(ids.at(index), kept);
+    else
+      settle(kept, known.state, known.loss);
   }
 }
 
@@ -95,8 +97,9 @@ NNI_INLINE bool Tpe::draw_by_model(ParameterId id, Point& into) {
   Point point;
   for (int count = 0; count < options_.candidates; ++count) {
     model.good.draw(random, options_.prior_weight, candidate);
-    const double ratio = model.good.log_density(candidate, options_.prior_weight) -
-                         model.bad.log_density(candidate, options_.prior_weight);
+    const double ratio =
+        model.good.log_density(candidate, options_.prior_weight) -
+        model.bad.log_density(candidate, options_.prior_weight);
     if (!(ratio > best)) continue;
     for (std::size_t axis = 0; axis < axes.size(); ++axis) {
       const double at = static_cast<double>(candidate[axis]);
@@ -113,7 +116,8 @@ NNI_INLINE bool Tpe::draw_by_model(ParameterId id, Point& into) {
 
 NNI_INLINE void Tpe::observe(const TrialOutcome& outcome) {
   State state = State::failed;
-  if (outcome.status == TrialJobStatus::user_canceled || outcome.status == TrialJobStatus::sys_canceled) state = State::gone;
+  if (outcome.status == TrialJobStatus::user_canceled || outcome.status == TrialJobStatus::sys_canceled)
+    state = State::gone;
   const bool useful = outcome.status == TrialJobStatus::succeeded || outcome.status == TrialJobStatus::early_stopped;
   if (useful && outcome.value && std::isfinite(*outcome.value)) state = State::finished;
   const std::optional<Point> point = model_->space.to_point(outcome.parameters);
@@ -236,8 +240,8 @@ NNI_INLINE std::vector<std::uint32_t> Tpe::best_records() const {
 }
 
 // Among equal results the order of suggestion counts: what is suggested next must not depend on who finished first.
-NNI_INLINE std::vector<std::uint32_t>::iterator Tpe::place_of(double loss, std::uint32_t index,
-                                                              std::vector<std::uint32_t>& ranked) const {
+NNI_INLINE std::vector<std::uint32_t>::iterator Tpe::place_of(
+    double loss, std::uint32_t index, std::vector<std::uint32_t>& ranked) const {
   return std::upper_bound(ranked.begin(), ranked.end(), loss, [this, index](double value, std::uint32_t other) {
     const double there = model_->records[other].loss;
     return value < there || (value == there && index < other);

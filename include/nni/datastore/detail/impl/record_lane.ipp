@@ -25,7 +25,7 @@ NNI_INLINE StorePosition RecordLane::append(std::span<const StoreEvent> events) 
   queue_.insert(queue_.end(), events.begin(), events.end());
   pace_.appended(events.size(), std::chrono::steady_clock::now());
   if (queue_.size() >= CommitPace::enough) wake();
-  start();
+  start_writing();
   return StorePosition{appended_};
 }
 
@@ -51,10 +51,10 @@ NNI_INLINE awaitable<void> RecordLane::synced(StorePosition at) {
     if (failure_) std::rethrow_exception(failure_);
     const bool under_way = target <= sync_end_;
     if (!under_way) {
-      sync_wanted_ = std::max(sync_wanted_, target);
+      sync_from_ = std::min(sync_from_, target);
       if (target > batch_end_) pace_.waiting(std::chrono::steady_clock::now());
       wake();
-      start();
+      start_syncing();
     }
     async::event& turn = synced_turns_[under_way ? sync_turn_ : 1 - sync_turn_];
     co_await turn.wait();
@@ -79,7 +79,7 @@ NNI_INLINE awaitable<void> RecordLane::drained() {
     // The recorder may still be at work when the caller was cancelled or the store has failed.
     if (!failure_) throw;
   }
-  while (running_) co_await idle_.wait();
+  while (writing_ || syncing_) co_await idle_.wait();
   if (failure_) std::rethrow_exception(failure_);
 }
 
@@ -87,40 +87,66 @@ NNI_INLINE void RecordLane::wake() {
   if (holding_) timer_.cancel();
 }
 
-NNI_INLINE void RecordLane::start() {
-  if (std::exchange(running_, true)) return;
-  boost::asio::co_spawn(context_->executor(), run(shared_from_this()), boost::asio::detached);
+NNI_INLINE void RecordLane::start_writing() {
+  if (std::exchange(writing_, true)) return;
+  boost::asio::co_spawn(context_->executor(), run_writing(shared_from_this()), boost::asio::detached);
 }
 
-NNI_INLINE awaitable<void> RecordLane::run(std::shared_ptr<RecordLane> self) {
+NNI_INLINE void RecordLane::start_syncing() {
+  // Not before the next sync would give somebody an answer.
+  if (sync_from_ > written_ || std::exchange(syncing_, true)) return;
+  boost::asio::co_spawn(context_->executor(), run_syncing(shared_from_this()), boost::asio::detached);
+}
+
+NNI_INLINE awaitable<void> RecordLane::run_writing(std::shared_ptr<RecordLane> self) {
   try {
     // Whoever appends now may append more before it lets go of the executor.
     co_await boost::asio::post(self->context_->executor(), boost::asio::use_awaitable);
-    auto all = self->work();
+    auto all = self->write_all();
     co_await std::move(all);
   } catch (...) {
     self->fail(std::current_exception());
   }
-  self->running_ = false;
+  self->writing_ = false;
   self->idle_.notify();
 }
 
-NNI_INLINE awaitable<void> RecordLane::work() {
-  while (!queue_.empty() || sync_wanted_ > synced_) {
-    if (!queue_.empty()) {
-      auto pause = hold();
-      co_await std::move(pause);
-      auto batch = commit();
-      co_await std::move(batch);
-    }
-    if (sync_wanted_ > synced_) {
-      auto to_disk = sync();
-      co_await std::move(to_disk);
-    }
-    if (recorder_->wants_tidying()) {
-      auto call = async::offload(*context_, std::bind_front(&Recorder::tidy, recorder_.get()));
-      co_await std::move(call);
-    }
+NNI_INLINE awaitable<void> RecordLane::run_syncing(std::shared_ptr<RecordLane> self) {
+  try {
+    auto all = self->sync_all();
+    co_await std::move(all);
+  } catch (...) {
+    self->fail(std::current_exception());
+  }
+  self->syncing_ = false;
+  self->idle_.notify();
+}
+
+NNI_INLINE awaitable<void> RecordLane::write_all() {
+  while (!queue_.empty()) {
+    auto pause = hold();
+    co_await std::move(pause);
+    if (failure_) break;
+    auto batch = commit();
+    co_await std::move(batch);
+    start_syncing();
+    if (failure_ || !recorder_->wants_tidying()) continue;
+    auto call = async::offload(*context_, std::bind_front(&Recorder::tidy, recorder_.get()));
+    co_await std::move(call);
+  }
+}
+
+NNI_INLINE awaitable<void> RecordLane::sync_all() {
+  while (sync_from_ <= written_ && !failure_) {
+    sync_from_ = nobody;
+    sync_end_ = written_;
+    sync_turn_ = 1 - sync_turn_;
+    auto call = async::offload(*context_, std::bind_front(&Recorder::sync, recorder_.get()));
+    co_await std::move(call);
+    synced_ = sync_end_;
+    synced_turns_[sync_turn_].notify();
+    // Who was told and wants more has to say so first.
+    co_await boost::asio::post(context_->executor(), boost::asio::use_awaitable);
   }
 }
 
@@ -154,19 +180,12 @@ NNI_INLINE awaitable<void> RecordLane::commit() {
   written_turns_[batch_turn_].notify();
 }
 
-NNI_INLINE awaitable<void> RecordLane::sync() {
-  sync_end_ = written_;
-  sync_turn_ = 1 - sync_turn_;
-  auto call = async::offload(*context_, std::bind_front(&Recorder::sync, recorder_.get()));
-  co_await std::move(call);
-  synced_ = sync_end_;
-  synced_turns_[sync_turn_].notify();
-}
-
 NNI_INLINE void RecordLane::fail(std::exception_ptr failure) {
+  if (failure_) return;
   failure_ = std::move(failure);
   context_->log().error("datastore", "records can no longer be kept: " + describe(failure_));
   queue_.clear();
+  wake();
   for (async::event& turn : written_turns_) turn.notify();
   for (async::event& turn : synced_turns_) turn.notify();
 }

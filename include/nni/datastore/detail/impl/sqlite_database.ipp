@@ -171,17 +171,6 @@ NNI_INLINE std::int64_t Database::last_row() const noexcept { return sqlite3_las
 
 NNI_INLINE void Database::interrupt() noexcept { sqlite3_interrupt(handle_); }
 
-NNI_INLINE void Database::sync_log() {
-  // A commit under synchronous=NORMAL writes its frames and leaves the sync to the next checkpoint. Syncing the
-  // log makes every commit in it durable; commits that a checkpoint has moved out of it were synced with the file.
-  sqlite3_file* log = nullptr;
-  const int found = sqlite3_file_control(handle_, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-  if (found != SQLITE_OK) throw sqlite_error(file_, found, nullptr);
-  if (log == nullptr || log->pMethods == nullptr) return;  // nothing was committed since the last checkpoint
-  const int failed = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
-  if (failed != SQLITE_OK) throw sqlite_error(file_, failed, nullptr);
-}
-
 NNI_INLINE void Database::checkpoint(bool truncate) {
   // Readers from outside may hold a truncation up; everything is durable without it.
   if (truncate) sqlite3_busy_timeout(handle_, 200);
@@ -195,6 +184,31 @@ NNI_INLINE void Database::checkpoint(bool truncate) {
 NNI_INLINE void Database::leave_log() noexcept {
   sqlite3_busy_timeout(handle_, 0);
   sqlite3_exec(handle_, "PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr);
+}
+
+NNI_INLINE WriteAheadLog::WriteAheadLog(Database& database) {
+  // Through SQLite's own layer, so that a test which puts itself between SQLite and the disk sees this sync too.
+  sqlite3_vfs* layer = nullptr;
+  sqlite3_file_control(database.handle(), "main", SQLITE_FCNTL_VFS_POINTER, &layer);
+  const char* const name = sqlite3_filename_wal(sqlite3_db_filename(database.handle(), "main"));
+  path_ = name;
+  const std::size_t size = static_cast<std::size_t>(layer->szOsFile);
+  file_ = std::make_unique<std::max_align_t[]>(size / sizeof(std::max_align_t) + 1);
+  auto* const file = reinterpret_cast<sqlite3_file*>(file_.get());
+  int opened_as = 0;
+  const int failed = layer->xOpen(layer, name, file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_WAL, &opened_as);
+  if (failed != SQLITE_OK) throw sqlite_error(path_, failed, nullptr);
+}
+
+NNI_INLINE WriteAheadLog::~WriteAheadLog() {
+  auto* const file = reinterpret_cast<sqlite3_file*>(file_.get());
+  file->pMethods->xClose(file);
+}
+
+NNI_INLINE void WriteAheadLog::sync() {
+  auto* const file = reinterpret_cast<sqlite3_file*>(file_.get());
+  const int failed = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+  if (failed != SQLITE_OK) throw sqlite_error(path_, failed, nullptr);
 }
 
 }  // namespace nni::datastore::detail

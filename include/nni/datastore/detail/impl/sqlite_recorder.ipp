@@ -32,6 +32,7 @@ NNI_INLINE SqliteRecorder::SqliteRecorder(const std::filesystem::path& file, Own
     : lock_(std::move(lock)),
       database_(file, Database::Mode::create),
       reader_(prepared(database_)),
+      log_(std::in_place, database_),
       self_(std::move(self)),
       begin_(database_.prepare("BEGIN IMMEDIATE")),
       commit_(database_.prepare("COMMIT")),
@@ -275,7 +276,7 @@ NNI_INLINE void SqliteRecorder::finish(TimePoint now) {
     Statement last = database_.prepare("UPDATE nni_sessions SET closed_at = ? WHERE number = ?");
     last.integer(1, to_epoch_ms(now)).integer(2, session_).execute();
   }
-  database_.sync_log();
+  log_->sync();
   // Everything is kept now; what follows is for readers, and a program in a hurry may interrupt it.
   try {
     if (!indexed_) {
@@ -284,6 +285,7 @@ NNI_INLINE void SqliteRecorder::finish(TimePoint now) {
       all.commit();
     }
     database_.checkpoint(true);
+    log_.reset();
     database_.leave_log();
   } catch (const Error& error) {
     if (!async::is_cancellation(error.code())) throw;

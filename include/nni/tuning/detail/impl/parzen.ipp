@@ -145,8 +145,10 @@ NNI_INLINE void Parzen::place_peaks(std::size_t kernel) {
   float sum = 0.0F;
   for (std::size_t axis = 0; axis < scales_.size(); ++axis) {
     const float own = categorical(axis) ? scales_[axis].own : peak(axis, column(block, first_column_[axis])[lane]);
-    if (!conditional(axis)) sum += own;
-    else column(block, first_column_[axis] + 2)[lane] = own * column(block, first_column_[axis] + 1)[lane];
+    if (!conditional(axis))
+      sum += own;
+    else
+      column(block, first_column_[axis] + 2)[lane] = own * column(block, first_column_[axis] + 1)[lane];
   }
   column(block, 0)[lane] = sum;
 }
