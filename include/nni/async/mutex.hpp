@@ -21,11 +21,11 @@ class mutex {
   class guard {
    public:
     guard() = default;
-    guard(guard&& other) noexcept : held_(std::exchange(other.held_, nullptr)) {}
+    guard(guard&& other) noexcept { take_over(other); }
     guard& operator=(guard&& other) noexcept {
       if (this != &other) {
         unlock();
-        held_ = std::exchange(other.held_, nullptr);
+        take_over(other);
       }
       return *this;
     }
@@ -33,7 +33,9 @@ class mutex {
 
     /// Lets the next one in before the guard dies.
     void unlock() {
-      if (held_ != nullptr) std::exchange(held_, nullptr)->pass_on();
+      if (held_ == nullptr) return;
+      held_->holder_ = nullptr;
+      std::exchange(held_, nullptr)->pass_on();
     }
 
     /// True while this guard holds the mutex.
@@ -41,9 +43,24 @@ class mutex {
 
    private:
     friend class mutex;
-    explicit guard(mutex& held) noexcept : held_(&held) {}
+    explicit guard(mutex& held) noexcept : held_(&held) { held.holder_ = this; }
+
+    void take_over(guard& other) noexcept {
+      held_ = std::exchange(other.held_, nullptr);
+      if (held_ != nullptr) held_->holder_ = this;
+    }
+
     mutex* held_ = nullptr;
   };
+
+  mutex() = default;
+  mutex(const mutex&) = delete;
+  mutex& operator=(const mutex&) = delete;
+
+  /// A guard may outlive the mutex: a context that dies destroys the frames that hold guards late.
+  ~mutex() {
+    if (holder_ != nullptr) holder_->held_ = nullptr;
+  }
 
   /// Waits for its turn.
   /// @throws boost::system::system_error  `operation_aborted` when cancelled while waiting
@@ -65,6 +82,7 @@ class mutex {
   }
 
   bool locked_ = false;
+  guard* holder_ = nullptr;
   detail::WaitList waiters_;
 };
 

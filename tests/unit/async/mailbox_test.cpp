@@ -228,7 +228,7 @@ TEST_CASE("mailbox: whatever is cancelled whenever, each value arrives once", "[
 
   std::vector<Started> receivers;
   for (int round = 0; got.size() < values && round < 100 * values; ++round) {
-    switch (dice() % 4) {
+    switch (dice() % 8) {
       case 0: receivers.emplace_back(context, receive_one(box, got)); break;
       case 1:
         if (!receivers.empty()) receivers[dice() % receivers.size()].cancel();

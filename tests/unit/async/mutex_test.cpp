@@ -115,6 +115,16 @@ TEST_CASE("mutex: a lock that loses a race is given back", "[async][mutex]") {
   CHECK_FALSE(door.locked());
 }
 
+TEST_CASE("mutex: a guard may outlive it", "[async][mutex]") {
+  mutex::guard survivor;
+  {
+    mutex door;
+    mutex::guard first = door.try_lock();
+    survivor = std::move(first);
+  }
+  CHECK_FALSE(survivor.owns());
+}
+
 TEST_CASE("mutex: a guard can be moved, and unlocks once", "[async][mutex]") {
   mutex door;
   mutex::guard first = door.try_lock();
