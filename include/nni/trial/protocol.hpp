@@ -29,21 +29,21 @@ enum class CommandType : std::uint8_t {
 };
 
 /// A command of the channel.
-class Command {
+class ChannelCommand {
  public:
-  Command() = default;
-  Command(CommandType what, std::string content) : type(what), text(std::move(content)) {}
+  ChannelCommand() = default;
+  ChannelCommand(CommandType what, std::string content) : type(what), text(std::move(content)) {}
 
   CommandType type = CommandType::other;
   std::string text;
 };
 
 /// The JSON text of a command.
-[[nodiscard]] std::string encode(const Command& command);
+[[nodiscard]] std::string encode(const ChannelCommand& command);
 
 /// Reads a command.
 /// @returns  the command, or an error for a text that is none
-[[nodiscard]] Result<Command> decode_command(std::string_view text);
+[[nodiscard]] Result<ChannelCommand> decode_command(std::string_view text);
 
 /// The payload of a `metric` command.
 class MetricPayload {

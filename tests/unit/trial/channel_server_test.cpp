@@ -43,10 +43,10 @@ std::string metric_command(MetricKind kind, std::uint32_t sequence, const std::s
                            const std::string& trial = "other") {
   MetricPayload payload(kind, sequence, value);
   payload.trial_job_id = trial;
-  return encode(Command(CommandType::metric, encode(payload)));
+  return encode(ChannelCommand(CommandType::metric, encode(payload)));
 }
 
-const std::string request_parameter = encode(Command(CommandType::request_parameter, {}));
+const std::string request_parameter = encode(ChannelCommand(CommandType::request_parameter, {}));
 
 std::string record_in(const RawAnswer& answer) { return decode_command(answer.body).value().text; }
 

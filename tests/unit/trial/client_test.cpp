@@ -337,11 +337,11 @@ TEST_CASE("client: NNI's own manager gets one request per value, in its own word
     if (request.method == "GET") {
       if (!asked || unanswered_polls-- > 0) return reply.send(408, "Request Timeout");
       return reply.send(
-          200, encode(Command(CommandType::parameter, R"({"parameter_id": "0-3", "parameters": {"x": 2}})")),
+          200, encode(ChannelCommand(CommandType::parameter, R"({"parameter_id": "0-3", "parameters": {"x": 2}})")),
           "application/json");
     }
     if (request.content_type == "application/json") {
-      const Command command = decode_command(request.body).value();
+      const ChannelCommand command = decode_command(request.body).value();
       if (command.type == CommandType::request_parameter) asked = true;
       if (command.type == CommandType::metric) payloads.push_back(command.text);
     }

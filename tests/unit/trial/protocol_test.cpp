@@ -14,12 +14,12 @@ using namespace nni;
 using namespace nni::trial;
 
 TEST_CASE("protocol: commands are read as NNI's library writes them", "[trial][protocol]") {
-  const Command request = decode_command(R"({"type": "request_parameter"})").value();
-  const Command metric =
+  const ChannelCommand request = decode_command(R"({"type": "request_parameter"})").value();
+  const ChannelCommand metric =
       decode_command(R"({"type": "metric", "metric": "{\"sequence\": 0, \"value\": \"0.52\"}"})").value();
-  const Command parameter =
+  const ChannelCommand parameter =
       decode_command(R"({"type":"parameter","parameter":"{\"parameters\": {\"lr\": 1e-07}}"})").value();
-  const Command other = decode_command(R"({"type": "bye", "more": [1, {"a": null}], "type2": -1.5e+3})").value();
+  const ChannelCommand other = decode_command(R"({"type": "bye", "more": [1, {"a": null}], "type2": -1.5e+3})").value();
 
   CHECK(request.type == CommandType::request_parameter);
   CHECK(metric.type == CommandType::metric);
@@ -48,14 +48,14 @@ TEST_CASE("protocol: what is no command is an error that shows it, shortened and
 TEST_CASE("protocol: commands survive writing and reading", "[trial][protocol]") {
   const std::string text = "quotes \" backslash \\ newline \n tab \t \x01 \xc3\xa9 \xf0\x9f\x98\x80 end";
   for (const CommandType type : {CommandType::parameter, CommandType::metric}) {
-    const std::string encoded = encode(Command(type, text));
-    const Command back = decode_command(encoded).value();
+    const std::string encoded = encode(ChannelCommand(type, text));
+    const ChannelCommand back = decode_command(encoded).value();
     CHECK(back.type == type);
     CHECK(back.text == text);
     for (const char letter : encoded) CHECK(static_cast<unsigned char>(letter) < 0x80);
     CHECK_NOTHROW(boost::json::parse(encoded));
   }
-  CHECK(decode_command(encode(Command(CommandType::request_parameter, {}))).value().type ==
+  CHECK(decode_command(encode(ChannelCommand(CommandType::request_parameter, {}))).value().type ==
         CommandType::request_parameter);
 }
 
@@ -233,7 +233,7 @@ TEST_CASE("protocol: random and damaged bytes are refused without harm", "[trial
   std::string batch;
   for (std::uint32_t index = 0; index < 20; ++index) append_to_batch(batch, MetricKind::intermediate, index, "0.25");
   const std::string command =
-      encode(Command(CommandType::metric, encode(MetricPayload(MetricKind::final, 0, R"({"default": 0.5})"))));
+      encode(ChannelCommand(CommandType::metric, encode(MetricPayload(MetricKind::final, 0, R"({"default": 0.5})"))));
 
   for (int round = 0; round < 20'000; ++round) {
     std::string text;

@@ -274,7 +274,7 @@ NNI_INLINE void ChannelCore::handle_put(Channel& channel, const net::Request& re
     return deliver(std::move(message), std::move(reply));
   }
 
-  Result<Command> command = decode_command(request.body);
+  Result<ChannelCommand> command = decode_command(request.body);
   if (!command) {
     message.garbage.push_back(command.error().message());
     return deliver(std::move(message), std::move(reply));
@@ -338,7 +338,7 @@ NNI_INLINE std::string ChannelCore::take_parameters(Channel& channel) {
   }
   channel.taken = true;
   channel.wanted = false;
-  return encode(Command(CommandType::parameter, channel.record));
+  return encode(ChannelCommand(CommandType::parameter, channel.record));
 }
 
 NNI_INLINE void ChannelCore::handle_poll(Channel& channel, const Token& token, net::Responder reply) {

@@ -124,7 +124,7 @@ NNI_INLINE void Courier::deliver_one(const Report& report) {
   MetricPayload payload(report.kind, report.sequence, report.value);
   payload.parameter_id = parameter_id_;
   payload.trial_job_id = trial_id_;
-  const LinkAnswer answer = put(encode(Command(CommandType::metric, encode(payload))), "application/json");
+  const LinkAnswer answer = put(encode(ChannelCommand(CommandType::metric, encode(payload))), "application/json");
   if (answer.status == 410)
     gone_ = true;
   else if (answer.status != 200)
@@ -132,7 +132,7 @@ NNI_INLINE void Courier::deliver_one(const Report& report) {
 }
 
 NNI_INLINE Parameters Courier::request_parameters() {
-  const std::string question = encode(Command(CommandType::request_parameter, {}));
+  const std::string question = encode(ChannelCommand(CommandType::request_parameter, {}));
   Attempts attempts(*this);
   bool asked = false;
   while (true) {
@@ -147,7 +147,7 @@ NNI_INLINE Parameters Courier::request_parameters() {
     } else if (answer->status == 200 && !asked) {
       asked = true;
     } else if (answer->status == 200) {
-      const Result<Command> command = decode_command(answer->body);
+      const Result<ChannelCommand> command = decode_command(answer->body);
       if (!command || command->type != CommandType::parameter)
         throw Error(Errc::protocol, "the manager sent something that is not parameters: " + shortened(answer->body));
       if (const auto id = raw_member(command->text, "parameter_id")) parameter_id_ = *id;
