@@ -1,3 +1,4 @@
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -41,6 +42,14 @@ awaitable<void> wait_for_signal(nni::async::wakeup& wakeup) { co_await wakeup.wa
 
 awaitable<void> read_until(nni::async::wakeup& wakeup, const std::atomic<int>& produced, int all) {
   while (produced.load(std::memory_order_relaxed) < all) co_await wakeup.wait();
+}
+
+awaitable<void> ask_and_read(nni::async::wakeup& wakeup, std::atomic<int>& asked, const std::atomic<int>& produced,
+                             int rounds) {
+  for (int round = 1; round <= rounds; ++round) {
+    asked = round;
+    while (produced.load(std::memory_order_relaxed) < round) co_await wakeup.wait();
+  }
 }
 
 }  // namespace
@@ -271,25 +280,25 @@ TEST_CASE("wakeup: no signal of other threads is lost", "[async][wakeup][threads
   CHECK(produced == 2 * each);
 }
 
-TEST_CASE("wakeup: every single signal reaches a waiter that sleeps in between", "[async][wakeup][threads]") {
-  constexpr int rounds = 2'000;
+TEST_CASE("wakeup: no moment is wrong for a signal, however close to the wait", "[async][wakeup][threads]") {
+  constexpr int rounds = 20'000;
   boost::asio::io_context context(1);
   nni::async::wakeup wakeup(context.get_executor());
-  std::atomic<int> produced{0};
   std::atomic<int> asked{0};
+  std::atomic<int> produced{0};
   std::jthread producer([&] {
-    for (int i = 1; i <= rounds; ++i) {
-      asked.wait(i - 1);
-      produced.store(i, std::memory_order_relaxed);
+    std::atomic<int> delay{0};
+    for (int round = 1; round <= rounds; ++round) {
+      while (asked.load() < round) std::this_thread::yield();
+      // Sweeps the signal over the time in which the reader goes to sleep.
+      for (delay = round % 200; delay > 0; --delay) {
+      }
+      produced.store(round, std::memory_order_relaxed);
       wakeup.notify();
     }
   });
 
-  for (int i = 1; i <= rounds; ++i) {
-    asked = i;
-    asked.notify_one();
-    nni::async::run(context, read_until(wakeup, produced, i));
-  }
+  nni::async::run(context, ask_and_read(wakeup, asked, produced, rounds));
 
   CHECK(produced == rounds);
 }

@@ -15,8 +15,6 @@ struct wakeup::Core {
 
   explicit Core(boost::asio::any_io_executor where) : executor(std::move(where)) {}
 
-  bool consume() noexcept { return (state.fetch_and(~signalled, std::memory_order_acq_rel) & signalled) != 0; }
-
   void deliver() {
     const unsigned before = state.fetch_and(~posted, std::memory_order_acq_rel);
     if (waiters.empty()) {
@@ -49,14 +47,17 @@ NNI_INLINE void wakeup::notify() {
   boost::asio::post(core_->executor, [core = core_] { core->deliver(); });
 }
 
-NNI_INLINE bool wakeup::consume() noexcept { return core_->consume(); }
+NNI_INLINE bool wakeup::consume() noexcept {
+  return (core_->state.fetch_and(~Core::signalled, std::memory_order_acq_rel) & Core::signalled) != 0;
+}
 
 NNI_INLINE awaitable<void> wakeup::wait() {
-  if (core_->consume()) co_return;
+  // One operation announces the waiter and looks for a signal, so there is no moment between the two.
   const unsigned before = core_->state.fetch_or(Core::waiting, std::memory_order_acq_rel);
   if ((before & Core::signalled) != 0) {
-    // The bit `waiting` stays: it may speak for another coroutine, and at worst it costs one idle post.
-    core_->state.fetch_and(~Core::signalled, std::memory_order_acq_rel);
+    unsigned consumed = Core::signalled;
+    if (core_->waiters.empty()) consumed |= Core::waiting;
+    core_->state.fetch_and(~consumed, std::memory_order_acq_rel);
     co_return;
   }
   co_await core_->waiters.wait();
