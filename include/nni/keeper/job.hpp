@@ -24,7 +24,7 @@ class PreparedJob {
  public:
   /// @param job           the template
   /// @param inherited     `NAME=value`
-  /// @param surroundings  lives as long as this object
+  /// @param surroundings  what trials of this keeper find
   PreparedJob(JobTemplate job, const std::vector<std::string>& inherited, const TrialSurroundings& surroundings);
   PreparedJob(const PreparedJob&) = delete;
   PreparedJob& operator=(const PreparedJob&) = delete;
@@ -47,16 +47,38 @@ class PreparedJob {
   [[nodiscard]] const JobTemplate& job() const noexcept { return job_; }
 
  private:
+  /// A variable or path whose end depends on the run: only that end is written again.
+  class Slot {
+   public:
+    void set_start(std::string_view start) {
+      text_ = start;
+      start_ = start.size();
+    }
+    void set_end(std::string_view end, std::string_view suffix = {}) {
+      text_.resize(start_);
+      text_ += end;
+      text_ += suffix;
+    }
+    [[nodiscard]] char* data() noexcept { return text_.data(); }
+    [[nodiscard]] std::string_view view() const noexcept { return text_; }
+
+   private:
+    std::string text_;
+    std::size_t start_ = 0;
+  };
+
+  void put(const StartOrder& order, std::string_view entry, char* data);
+
   JobTemplate job_;
-  const TrialSurroundings* surroundings_;
-  std::vector<std::string> fixed_;  // variables that do not depend on the run
+  std::vector<std::string> fixed_;     // variables that do not depend on the run
   std::string path_;
   std::string program_;
   std::vector<char*> arguments_;
   std::vector<char*> variables_;
   bool channel_given_ = false;
-  std::string output_, system_, id_, sequence_, channel_;
-  std::string standard_output_, standard_error_;
+  Slot output_, system_, id_, sequence_, channel_;
+  std::vector<Slot*> slots_;           // those of the above that the template leaves to us
+  Slot standard_output_, standard_error_;
   process::LaunchSpec spec_;
 };
 

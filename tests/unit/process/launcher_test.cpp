@@ -17,6 +17,7 @@
 #include <nni/process/launcher.hpp>
 
 using namespace nni;
+using Surroundings = process::Launcher::Surroundings;
 
 namespace {
 
@@ -37,7 +38,7 @@ struct Outcome {
   std::string output;
 };
 
-Outcome run_shell(const std::string& line, const char* directory = nullptr) {
+Outcome run_shell(Surroundings surroundings, const std::string& line, const char* directory = nullptr) {
   TemporaryDirectory place;
   const std::string output = place.path / "out";
   const std::string error = place.path / "err";
@@ -54,7 +55,7 @@ Outcome run_shell(const std::string& line, const char* directory = nullptr) {
   spec.directory = directory;
   spec.standard_output = output.c_str();
   spec.standard_error = error.c_str();
-  process::Launcher launcher;
+  process::Launcher launcher(surroundings);
   const process::Launched child = launcher.launch(spec);
   REQUIRE(child.succeeded());
   Outcome outcome;
@@ -69,7 +70,7 @@ struct Refused {
   std::string text;
 };
 
-Refused refuse(const std::string& program, const char* directory = nullptr, const char* output = "/dev/null") {
+Refused refuse(Surroundings surroundings, const std::string& program, const char* directory = nullptr, const char* output = "/dev/null") {
   std::string name = program;
   std::array<char*, 2> arguments{name.data(), nullptr};
   std::array<char*, 1> environment{nullptr};
@@ -79,7 +80,7 @@ Refused refuse(const std::string& program, const char* directory = nullptr, cons
   spec.environment = environment.data();
   spec.directory = directory;
   spec.standard_output = output;
-  process::Launcher launcher;
+  process::Launcher launcher(surroundings);
   const process::Launched child = launcher.launch(spec);
   return {child.error, process::explain(spec, child.error)};
 }
@@ -87,15 +88,17 @@ Refused refuse(const std::string& program, const char* directory = nullptr, cons
 }  // namespace
 
 TEST_CASE("launcher: a process leads a group of its own and starts where it is told", "[process]") {
+  const Surroundings surroundings = GENERATE(Surroundings::any, Surroundings::own);
   TemporaryDirectory place;
 
-  const Outcome outcome = run_shell("test $$ = $(ps -o pgid= -p $$ | tr -d ' ') && pwd", place.path.c_str());
+  const Outcome outcome = run_shell(surroundings, "test $$ = $(ps -o pgid= -p $$ | tr -d ' ') && pwd", place.path.c_str());
 
   CHECK(outcome.status == 0);
   CHECK(outcome.output == std::filesystem::canonical(place.path).string() + "\n");
 }
 
 TEST_CASE("launcher: a process inherits no ignored or blocked signal, and no open file", "[process]") {
+  const Surroundings surroundings = GENERATE(Surroundings::any, Surroundings::own);
   const auto before = ::signal(SIGINT, SIG_IGN);
   sigset_t blocked;
   sigset_t old;
@@ -104,7 +107,7 @@ TEST_CASE("launcher: a process inherits no ignored or blocked signal, and no ope
   ::pthread_sigmask(SIG_BLOCK, &blocked, &old);
   const int inherited = ::open("/dev/null", O_RDONLY);  // without close-on-exec
 
-  const Outcome outcome = run_shell("ls /proc/self/fd | wc -l; grep -E '^Sig(Ign|Blk)' /proc/self/status | cut -f2");
+  const Outcome outcome = run_shell(surroundings, "ls /proc/self/fd | wc -l; grep -E '^Sig(Ign|Blk)' /proc/self/status | cut -f2");
 
   ::close(inherited);
   ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
@@ -119,9 +122,13 @@ TEST_CASE("launcher: a process inherits no ignored or blocked signal, and no ope
   CHECK((ignored_there & 0x7fffffffU) == 0);  // signals 32 and 33 are the C library's own
 }
 
-TEST_CASE("launcher: standard input is empty", "[process]") { CHECK(run_shell("cat; echo done").output == "done\n"); }
+TEST_CASE("launcher: standard input is empty", "[process]") {
+  const Surroundings surroundings = GENERATE(Surroundings::any, Surroundings::own);
+  CHECK(run_shell(surroundings, "cat; echo done").output == "done\n");
+}
 
 TEST_CASE("launcher: what cannot start is explained with the path to blame", "[process]") {
+  const Surroundings surroundings = GENERATE(Surroundings::any, Surroundings::own);
   TemporaryDirectory place;
   const std::string text = place.path / "text";
   std::ofstream(text) << "no program\n";
@@ -134,13 +141,13 @@ TEST_CASE("launcher: what cannot start is explained with the path to blame", "[p
   const std::string nowhere = place.path / "nowhere";
   const std::string output = nowhere + "/out";
 
-  const Refused missing = refuse("/no/such/program");
-  const Refused bare = refuse("no-such-program");
-  const Refused plain = refuse(text);
-  const Refused interpreter = refuse(script);
-  const Refused format = refuse(garbage);
-  const Refused directory = refuse("/bin/true", nowhere.c_str());
-  const Refused files = refuse("/bin/true", nullptr, output.c_str());
+  const Refused missing = refuse(surroundings, "/no/such/program");
+  const Refused bare = refuse(surroundings, "no-such-program");
+  const Refused plain = refuse(surroundings, text);
+  const Refused interpreter = refuse(surroundings, script);
+  const Refused format = refuse(surroundings, garbage);
+  const Refused directory = refuse(surroundings, "/bin/true", nowhere.c_str());
+  const Refused files = refuse(surroundings, "/bin/true", nullptr, output.c_str());
 
   CHECK(missing.error == ENOENT);
   CHECK(missing.text == "the program /no/such/program does not exist");

@@ -28,7 +28,7 @@ NNI_INLINE std::string_view variable_name(std::string_view entry) noexcept { ret
 
 NNI_INLINE PreparedJob::PreparedJob(JobTemplate job, const std::vector<std::string>& inherited,
                                     const TrialSurroundings& surroundings)
-    : job_(std::move(job)), surroundings_(&surroundings) {
+    : job_(std::move(job)) {
   std::map<std::string, std::string, std::less<>> variables;
   const auto put = [&variables](const std::string& entry) { variables[std::string(variable_name(entry))] = entry; };
   for (const std::string& entry : inherited) put(entry);
@@ -43,11 +43,24 @@ NNI_INLINE PreparedJob::PreparedJob(JobTemplate job, const std::vector<std::stri
   channel_given_ = variables.contains(detail::channel_variable);
   const auto path = variables.find("PATH");
   path_ = path == variables.end() ? "/usr/local/bin:/usr/bin:/bin" : path->second.substr(5);
+  const std::string trials = surroundings.trials + "/";
+  standard_output_.set_start(trials);
+  standard_error_.set_start(trials);
+  output_.set_start("NNI_OUTPUT_DIR=" + trials);
+  system_.set_start("NNI_SYS_DIR=" + trials);
+  id_.set_start("NNI_TRIAL_JOB_ID=");
+  sequence_.set_start("NNI_TRIAL_SEQ_ID=");
+  channel_.set_start("NNI_TRIAL_COMMAND_CHANNEL=");
+  for (Slot* slot : {&output_, &system_, &id_, &sequence_})
+    if (!variables.contains(variable_name(slot->view()))) slots_.push_back(slot);
+
   fixed_.reserve(variables.size());
   for (auto& [name, entry] : variables) fixed_.push_back(std::move(entry));
   for (std::string& argument : job_.arguments) arguments_.push_back(argument.data());
   arguments_.push_back(nullptr);
   program_ = process::find_program(job_.arguments.empty() ? std::string() : job_.arguments.front(), path_);
+  spec_.arguments = arguments_.data();
+  spec_.directory = job_.directory.empty() ? nullptr : job_.directory.c_str();
 }
 
 NNI_INLINE bool PreparedJob::wants_channel(const StartOrder& order) const {
@@ -64,52 +77,38 @@ NNI_INLINE bool PreparedJob::find_program_again() {
   return true;
 }
 
-NNI_INLINE const process::LaunchSpec& PreparedJob::spec(
-    const StartOrder& order, std::string_view name, std::string_view channel) {
-  std::string directory = surroundings_->trials;
-  directory += '/';
-  directory += name;
-  detail::set_variable(output_, "NNI_OUTPUT_DIR", directory);
-  detail::set_variable(system_, "NNI_SYS_DIR", directory);
-  detail::set_variable(id_, "NNI_TRIAL_JOB_ID", name.substr(0, name.find('.')));
+// Of two entries with one name some programs see the first and some the last, so there is only one.
+NNI_INLINE void PreparedJob::put(const StartOrder& order, std::string_view entry, char* data) {
+  for (const std::string& own : order.environment)
+    if (variable_name(own) == variable_name(entry)) return;
+  variables_.push_back(data);
+}
+
+NNI_INLINE const process::LaunchSpec& PreparedJob::spec(const StartOrder& order, std::string_view name, std::string_view channel) {
+  output_.set_end(name);
+  system_.set_end(name);
+  id_.set_end(name.substr(0, name.find('.')));
   char digits[24];
   const char* const end = std::to_chars(digits, digits + sizeof digits, order.run.trial.sequence()).ptr;
-  detail::set_variable(sequence_, "NNI_TRIAL_SEQ_ID", std::string_view(digits, static_cast<std::size_t>(end - digits)));
+  sequence_.set_end(std::string_view(digits, static_cast<std::size_t>(end - digits)));
 
   variables_.clear();
-  // The first of two entries with one name is the one that programs see, so the strongest come first.
   for (const std::string& entry : order.environment) variables_.push_back(const_cast<char*>(entry.c_str()));
-  const auto add = [this, &order](std::string& entry) {
-    for (const std::string& own : order.environment)
-      if (variable_name(own) == variable_name(entry)) return;
-    variables_.push_back(entry.data());
-  };
-  const auto given = [this](std::string_view entry) {
-    return std::any_of(job_.environment.begin(), job_.environment.end(), [entry](const std::string& own) {
-      return variable_name(own) == variable_name(entry);
-    });
-  };
-  for (std::string* entry : {&output_, &system_, &id_, &sequence_})
-    if (job_.environment.empty() || !given(*entry)) add(*entry);
-  if (!channel.empty() && wants_channel(order)) {
-    detail::set_variable(channel_, detail::channel_variable, channel);
+  for (Slot* slot : slots_) put(order, slot->view(), slot->data());
+  if (wants_channel(order)) {
+    channel_.set_end(channel);
     variables_.push_back(channel_.data());
   }
-  if (order.environment.empty())
-    for (std::string& entry : fixed_) variables_.push_back(entry.data());
-  else
-    for (std::string& entry : fixed_) add(entry);
+  for (std::string& entry : fixed_) put(order, entry, entry.data());
   variables_.push_back(nullptr);
 
   spec_.program = program_.c_str();
-  spec_.arguments = arguments_.data();
   spec_.environment = variables_.data();
-  spec_.directory = job_.directory.empty() ? nullptr : job_.directory.c_str();
   if (!job_.discard_output) {
-    standard_output_ = directory + "/trial.stdout";
-    standard_error_ = directory + "/trial.stderr";
-    spec_.standard_output = standard_output_.c_str();
-    spec_.standard_error = standard_error_.c_str();
+    standard_output_.set_end(name, "/trial.stdout");
+    standard_error_.set_end(name, "/trial.stderr");
+    spec_.standard_output = standard_output_.data();
+    spec_.standard_error = standard_error_.data();
   }
   return spec_;
 }

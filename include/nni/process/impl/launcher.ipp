@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -8,6 +9,8 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <nni/core/error.hpp>
@@ -31,11 +34,36 @@ class FileActions {
   posix_spawn_file_actions_t actions_;
 };
 
+inline constexpr int output_flags = O_WRONLY | O_CREAT | O_TRUNC;
+
+/// In a child that shares the memory of its parent: system calls only. Returns an `errno` when the program cannot run.
+[[gnu::noinline]] NNI_INLINE int become(const LaunchSpec& spec, int null) {
+  struct sigaction usual {};
+  usual.sa_handler = SIG_DFL;
+  for (const int number : {SIGINT, SIGHUP, SIGPIPE, SIGTERM}) ::sigaction(number, &usual, nullptr);
+  if (::setpgid(0, 0) != 0 || ::dup2(null, STDIN_FILENO) < 0) return errno;
+  const int output = ::open(spec.standard_output, output_flags | O_CLOEXEC, 0666);
+  if (output < 0 || ::dup2(output, STDOUT_FILENO) < 0) return errno;
+  const int error = ::open(spec.standard_error, output_flags | O_CLOEXEC, 0666);
+  if (error < 0 || ::dup2(error, STDERR_FILENO) < 0) return errno;
+  if (spec.directory && ::chdir(spec.directory) != 0) return errno;
+#if defined(SYS_close_range)
+  ::syscall(SYS_close_range, STDERR_FILENO + 1U, ~0U, 0);   // where it does not exist, close-on-exec has to do
+#endif
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::execve(spec.program, spec.arguments, spec.environment);
+  return errno;
+}
+
 NNI_INLINE std::string errno_text(int error) { return std::generic_category().message(error); }
 
 }  // namespace detail
 
-NNI_INLINE Launcher::Launcher() {
+NNI_INLINE Launcher::Launcher(Surroundings surroundings)
+    : surroundings_(surroundings), null_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
+  if (null_ < 0) throw Error(boost::system::error_code(errno, boost::system::system_category()), "/dev/null cannot be opened");
   ::posix_spawnattr_init(&attributes_);
   sigset_t all;
   sigset_t none;
@@ -48,28 +76,57 @@ NNI_INLINE Launcher::Launcher() {
   ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
 }
 
-NNI_INLINE Launcher::~Launcher() { ::posix_spawnattr_destroy(&attributes_); }
+NNI_INLINE Launcher::~Launcher() {
+  ::posix_spawnattr_destroy(&attributes_);
+  ::close(null_);
+}
 
 NNI_INLINE Launched Launcher::launch(const LaunchSpec& spec) {
-  constexpr int write_flags = O_WRONLY | O_CREAT | O_TRUNC;
+  Launched result;
+  const StartClock clock;
+  if (surroundings_ == Surroundings::own)
+    result.error = fork_and_execute(spec, result.process.pid);
+  else
+    result.error = spawn(spec, result.process.pid);
+  if (result.error == 0) result.process.start_ticks = clock.ticks_of(result.process.pid);
+  return result;
+}
+
+NNI_INLINE int Launcher::spawn(const LaunchSpec& spec, pid_t& child) {
   detail::FileActions actions;
-  int error = ::posix_spawn_file_actions_addopen(actions.get(), STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  int error = ::posix_spawn_file_actions_adddup2(actions.get(), null_, STDIN_FILENO);
   if (error == 0)
-    error = ::posix_spawn_file_actions_addopen(actions.get(), STDOUT_FILENO, spec.standard_output, write_flags, 0666);
+    error = ::posix_spawn_file_actions_addopen(actions.get(), STDOUT_FILENO, spec.standard_output, detail::output_flags, 0666);
   if (error == 0)
-    error = ::posix_spawn_file_actions_addopen(actions.get(), STDERR_FILENO, spec.standard_error, write_flags, 0666);
+    error = ::posix_spawn_file_actions_addopen(actions.get(), STDERR_FILENO, spec.standard_error, detail::output_flags, 0666);
   if (error == 0 && spec.directory) error = ::posix_spawn_file_actions_addchdir_np(actions.get(), spec.directory);
   // Libraries open files without close-on-exec; a trial that holds a port or a lock of ours outlives its owner.
   if (error == 0) error = ::posix_spawn_file_actions_addclosefrom_np(actions.get(), STDERR_FILENO + 1);
+  if (error != 0) return error;
+  return ::posix_spawn(&child, spec.program, actions.get(), &attributes_, spec.arguments, spec.environment);
+}
 
-  Launched result;
-  const StartClock clock;
-  if (error == 0)
-    error =
-        ::posix_spawn(&result.process.pid, spec.program, actions.get(), &attributes_, spec.arguments, spec.environment);
-  result.error = error;
-  if (error == 0) result.process.start_ticks = clock.ticks_of(result.process.pid);
-  return result;
+// The child borrows this thread's memory until it executes its program, so what it writes here is read by the parent.
+NNI_INLINE int Launcher::fork_and_execute(const LaunchSpec& spec, pid_t& child) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);   // no handler may run in the child
+  volatile int error = 0;
+  const pid_t id = ::vfork();
+  if (id == 0) {
+    error = detail::become(spec, null_);
+    ::_exit(127);
+  }
+  if (id < 0) error = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (id > 0 && error != 0) {
+    int status = 0;
+    while (::waitpid(id, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  child = id;
+  return error;
 }
 
 NNI_INLINE std::string find_program(const std::string& name, const std::string& path) {
