@@ -102,8 +102,8 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   std::uint64_t appended_ = 0;
   std::uint64_t batch_end_ = 0;  // position behind the batch that is or was recorded last
   std::uint64_t written_ = 0;
-  std::uint64_t sync_wanted_ = 0;
-  std::uint64_t sync_end_ = 0;  // position that the running or last sync covers
+  std::uint64_t sync_from_ = nobody;  // the lowest position that somebody wants synced by the next sync
+  std::uint64_t sync_end_ = 0;        // position that the running or last sync covers
   std::uint64_t synced_ = 0;
 
   // Who waits for the batch under way, and who for the next one; the roles change with each batch. So a commit
