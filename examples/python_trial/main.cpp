@@ -25,16 +25,18 @@ int main(int argc, char** argv) try {
 
   nni::SearchSpace space{nni::loguniform("learning_rate", 1e-3, 1.0), nni::uniform("momentum", 0.0, 0.99)};
   nni::Experiment experiment{
-      nni::ExperimentOptions{.name = "python trials",
-                             .direction = nni::minimize,
-                             .concurrency = 2,
-                             .max_trials = trials,
-                             .trial_command = std::vector<std::string>{python, script.string()}},
+      nni::ExperimentOptions{
+          .name = "python trials",
+          .direction = nni::minimize,
+          .concurrency = 2,
+          .max_trials = trials,
+          .trial_command = std::vector<std::string>{python, script.string()}},
       nni::platforms::Local{}, nni::tuning::Tpe{space, nni::seed(1)}};
 
   const nni::Summary summary = experiment.run();
   for (const nni::TrialJobDetail& failed : summary.failures)
-    std::cerr << nni::to_string(failed.trial) << " failed, see " << failed.working_directory << ": " << failed.message << '\n';
+    std::cerr << nni::to_string(failed.trial) << " failed, see " << failed.working_directory << ": " << failed.message
+              << '\n';
   if (!summary.best()) {
     std::cerr << "no trial succeeded; does \"" << python << " -c 'import nni'\" work?\n";
     return 1;

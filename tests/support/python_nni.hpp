@@ -24,7 +24,8 @@ inline std::string python_with_nni() {
   };
   std::vector<fs::path> places;
   if (const std::string given = variable("NNI_TEST_PYTHON"); !given.empty()) places.emplace_back(given);
-  if (const std::string given = variable("NNI_PYTHON_ENV"); !given.empty()) places.push_back(fs::path(given) / "bin/python");
+  if (const std::string given = variable("NNI_PYTHON_ENV"); !given.empty())
+    places.push_back(fs::path(given) / "bin/python");
   fs::path cache = variable("NNI_PEERS");
   if (cache.empty()) {
     const std::string base = variable("XDG_CACHE_HOME");

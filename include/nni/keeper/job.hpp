@@ -70,14 +70,14 @@ class PreparedJob {
   void put(const StartOrder& order, std::string_view entry, char* data);
 
   JobTemplate job_;
-  std::vector<std::string> fixed_;     // variables that do not depend on the run
+  std::vector<std::string> fixed_;  // variables that do not depend on the run
   std::string path_;
   std::string program_;
   std::vector<char*> arguments_;
   std::vector<char*> variables_;
   bool channel_given_ = false;
   Slot output_, system_, id_, sequence_, channel_;
-  std::vector<Slot*> slots_;           // those of the above that the template leaves to us
+  std::vector<Slot*> slots_;  // those of the above that the template leaves to us
   Slot standard_output_, standard_error_;
   process::LaunchSpec spec_;
 };

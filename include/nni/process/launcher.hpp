@@ -41,9 +41,9 @@ class Launcher {
  public:
   /// How much is known of the process that launches.
   enum class Surroundings {
-    any,   ///< nothing: `posix_spawn`, which copes with every signal handler of the program
-    own    ///< it is ours, handles no signal but SIGTERM, and ignores none but SIGINT, SIGHUP and SIGPIPE: `vfork`,
-           ///< which saves a twentieth of the processor time of a short trial
+    any,  ///< nothing: `posix_spawn`, which copes with every signal handler of the program
+    own   ///< it is ours, handles no signal but SIGTERM, and ignores none but SIGINT, SIGHUP and SIGPIPE: `vfork`,
+          ///< which saves a twentieth of the processor time of a short trial
   };
 
   /// @throws Error  when /dev/null cannot be opened

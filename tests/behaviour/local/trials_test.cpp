@@ -263,7 +263,8 @@ LAUNCH_TEST_CASE("local: a hundred trials run side by side and each is told once
   platforms::Local local = place.local(launch);
   co_await local.start(ctx);
   for (std::uint64_t number = 1; number <= count; ++number) {
-    auto submitting = submit(local, trial_form(number, "tell " + there.path() + " wait " + gate.path() + " exit " + std::to_string(number)));
+    auto submitting = submit(
+        local, trial_form(number, "tell " + there.path() + " wait " + gate.path() + " exit " + std::to_string(number)));
     co_await std::move(submitting);
   }
   for (std::size_t at = 0; at < count; ++at) co_await there.told();

@@ -47,24 +47,28 @@ StartOrder order(std::uint64_t number, std::uint32_t attempt = 0) {
 }  // namespace
 
 TEST_CASE("job: each launch gets the variables of its run, and nothing of the run before", "[keeper][job]") {
-  PreparedJob prepared(job(), {"HOME=/home", "REUSE_MODE=true", "SDK_PROCESS=dispatcher", "MULTI_PHASE=true", "NNI_TRIAL_JOB_ID=outer",
-                               "NNI_TRIAL_COMMAND_CHANNEL=http://outer"},
-                       surroundings());
+  PreparedJob prepared(
+      job(),
+      {"HOME=/home", "REUSE_MODE=true", "SDK_PROCESS=dispatcher", "MULTI_PHASE=true", "NNI_TRIAL_JOB_ID=outer",
+       "NNI_TRIAL_COMMAND_CHANNEL=http://outer"},
+      surroundings());
 
   const auto first = variables(prepared.spec(order(1), "longname", "http://one"));
   const process::LaunchSpec& spec = prepared.spec(order(30, 2), "short.2", "http://two");
   const auto second = variables(spec);
 
   CHECK(first.at("NNI_OUTPUT_DIR") == "/trials/longname");
-  CHECK(second == std::map<std::string, std::string>{{"HOME", "/home"},
-                                                     {"NNI_PLATFORM", "local"},
-                                                     {"NNI_EXP_ID", "exp"},
-                                                     {"NNI_CODE_DIR", "/code"},
-                                                     {"NNI_OUTPUT_DIR", "/trials/short.2"},
-                                                     {"NNI_SYS_DIR", "/trials/short.2"},
-                                                     {"NNI_TRIAL_JOB_ID", "short"},
-                                                     {"NNI_TRIAL_SEQ_ID", "29"},
-                                                     {"NNI_TRIAL_COMMAND_CHANNEL", "http://two"}});
+  CHECK(second ==
+        std::map<std::string, std::string>{
+            {"HOME", "/home"},
+            {"NNI_PLATFORM", "local"},
+            {"NNI_EXP_ID", "exp"},
+            {"NNI_CODE_DIR", "/code"},
+            {"NNI_OUTPUT_DIR", "/trials/short.2"},
+            {"NNI_SYS_DIR", "/trials/short.2"},
+            {"NNI_TRIAL_JOB_ID", "short"},
+            {"NNI_TRIAL_SEQ_ID", "29"},
+            {"NNI_TRIAL_COMMAND_CHANNEL", "http://two"}});
   CHECK(std::string(spec.standard_output) == "/trials/short.2/trial.stdout");
   CHECK(std::string(spec.standard_error) == "/trials/short.2/trial.stderr");
   CHECK(std::string(spec.directory) == "/code");

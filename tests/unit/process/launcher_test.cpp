@@ -70,7 +70,8 @@ struct Refused {
   std::string text;
 };
 
-Refused refuse(Surroundings surroundings, const std::string& program, const char* directory = nullptr, const char* output = "/dev/null") {
+Refused refuse(Surroundings surroundings, const std::string& program, const char* directory = nullptr,
+               const char* output = "/dev/null") {
   std::string name = program;
   std::array<char*, 2> arguments{name.data(), nullptr};
   std::array<char*, 1> environment{nullptr};
@@ -91,7 +92,8 @@ TEST_CASE("launcher: a process leads a group of its own and starts where it is t
   const Surroundings surroundings = GENERATE(Surroundings::any, Surroundings::own);
   TemporaryDirectory place;
 
-  const Outcome outcome = run_shell(surroundings, "test $$ = $(ps -o pgid= -p $$ | tr -d ' ') && pwd", place.path.c_str());
+  const Outcome outcome =
+      run_shell(surroundings, "test $$ = $(ps -o pgid= -p $$ | tr -d ' ') && pwd", place.path.c_str());
 
   CHECK(outcome.status == 0);
   CHECK(outcome.output == std::filesystem::canonical(place.path).string() + "\n");
@@ -107,7 +109,8 @@ TEST_CASE("launcher: a process inherits no ignored or blocked signal, and no ope
   ::pthread_sigmask(SIG_BLOCK, &blocked, &old);
   const int inherited = ::open("/dev/null", O_RDONLY);  // without close-on-exec
 
-  const Outcome outcome = run_shell(surroundings, "ls /proc/self/fd | wc -l; grep -E '^Sig(Ign|Blk)' /proc/self/status | cut -f2");
+  const Outcome outcome =
+      run_shell(surroundings, "ls /proc/self/fd | wc -l; grep -E '^Sig(Ign|Blk)' /proc/self/status | cut -f2");
 
   ::close(inherited);
   ::pthread_sigmask(SIG_SETMASK, &old, nullptr);

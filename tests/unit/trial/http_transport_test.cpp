@@ -41,11 +41,14 @@ TrialJobForm form_with(const std::string& parameters) {
   return form;
 }
 
-std::string target_of(transport::Http& http) { return net::parse_url(http.environment(run).at("NNI_TRIAL_COMMAND_CHANNEL")).value().path; }
+std::string target_of(transport::Http& http) {
+  return net::parse_url(http.environment(run).at("NNI_TRIAL_COMMAND_CHANNEL")).value().path;
+}
 
 std::string batch_of(std::uint32_t first, std::uint32_t count) {
   std::string body;
-  for (std::uint32_t index = first; index < first + count; ++index) append_to_batch(body, MetricKind::intermediate, index, "1");
+  for (std::uint32_t index = first; index < first + count; ++index)
+    append_to_batch(body, MetricKind::intermediate, index, "1");
   return body;
 }
 
@@ -131,7 +134,8 @@ CO_TEST_CASE("http transport: a batch is answered when the last of its values is
   const RawAnswer answer = co_await client.receive();
   CHECK(parse_batch_answer(answer.body) == 4);
   co_await http.acknowledge(messages[1].receipt);
-  co_await http.acknowledge(Receipt{12345});
+  constexpr Receipt unknown{12345};
+  co_await http.acknowledge(unknown);
   co_await http.close();
 }
 
@@ -175,11 +179,12 @@ CO_TEST_CASE("http transport: waiting for a message can be cancelled without los
   boost::asio::cancellation_signal signal;
   std::exception_ptr failure;
   bool ended = false;
-  boost::asio::co_spawn(ctx.executor(), http.next_message(),
-                        boost::asio::bind_cancellation_slot(signal.slot(), [&](std::exception_ptr why, TrialMessage) {
-                          failure = why;
-                          ended = true;
-                        }));
+  boost::asio::co_spawn(
+      ctx.executor(), http.next_message(),
+      boost::asio::bind_cancellation_slot(signal.slot(), [&](std::exception_ptr why, TrialMessage) {
+        failure = why;
+        ended = true;
+      }));
   co_await turns(ctx);
   signal.emit(boost::asio::cancellation_type::terminal);
   while (!ended) co_await turns(ctx, 1);

@@ -23,9 +23,18 @@ constexpr RunId run{TrialId{31}, 0};
 
 // NNI_PLATFORM as the local service sets it; OpenBLAS would start threads that nobody needs.
 std::map<std::string, std::string> environment_of(const std::string& url, const std::string& directory) {
-  return {{"NNI_TRIAL_COMMAND_CHANNEL", url}, {"NNI_PLATFORM", "local"}, {"NNI_EXP_ID", "exp"},     {"NNI_TRIAL_JOB_ID", to_string(run.trial)},
-          {"NNI_TRIAL_SEQ_ID", "30"},         {"NNI_CODE_DIR", "."},     {"NNI_OUTPUT_DIR", directory}, {"NNI_SYS_DIR", directory},
-          {"OPENBLAS_NUM_THREADS", "1"},      {"http_proxy", ""},        {"HTTP_PROXY", ""}};
+  return {
+      {"NNI_TRIAL_COMMAND_CHANNEL", url},
+      {"NNI_PLATFORM", "local"},
+      {"NNI_EXP_ID", "exp"},
+      {"NNI_TRIAL_JOB_ID", to_string(run.trial)},
+      {"NNI_TRIAL_SEQ_ID", "30"},
+      {"NNI_CODE_DIR", "."},
+      {"NNI_OUTPUT_DIR", directory},
+      {"NNI_SYS_DIR", directory},
+      {"OPENBLAS_NUM_THREADS", "1"},
+      {"http_proxy", ""},
+      {"HTTP_PROXY", ""}};
 }
 
 std::string script(const char* name) { return (nni_test::source_dir() / "tests/wire/python_trial" / name).string(); }
@@ -47,8 +56,10 @@ TEST_CASE("python trial: NNI's unmodified library gets its parameters, and its r
   ChannelThread channel;
   // Everything that NNI's reader of JSON is known to stumble over.
   const std::string parameters =
-      "{\"lr\":1e-07,\"units\":16.0,\"url\":\"http://host/#top // no comment\",\"colour\":\"#ff0000\",\"name\":\"\xc3\xa9\xe2\x80\xa8\xf0\x9f\x98\x80\","
-      "\"quote\":\"a\\\"b\\\\c\\n\",\"nested\":{\"_name\":\"x\",\"deep\":[1,null,true]},\"text\":\"{\\\"a\\\": \\\"// #\\\"}\"}";
+      "{\"lr\":1e-07,\"units\":16.0,\"url\":\"http://host/#top // no "
+      "comment\",\"colour\":\"#ff0000\",\"name\":\"\xc3\xa9\xe2\x80\xa8\xf0\x9f\x98\x80\","
+      "\"quote\":\"a\\\"b\\\\c\\n\",\"nested\":{\"_name\":\"x\",\"deep\":[1,null,true]},\"text\":\"{\\\"a\\\": \\\"// "
+      "#\\\"}\"}";
   const std::string url = channel.admit(run, Parameters(parameters));
 
   const ChildEnd end = nni_test::run_child(
@@ -81,13 +92,15 @@ TEST_CASE("python trial: it waits for parameters that come later, and for a reco
   if (python.empty()) NNI_SKIP_OR_FAIL(nni_test::no_python_nni);
   const nni_test::TemporaryDirectory directory;
   nni::trial::ChannelServerOptions options;
-  options.poll_window = std::chrono::milliseconds(50);   // so that it is told 408 some times, and asks again
+  options.poll_window = std::chrono::milliseconds(50);  // so that it is told 408 some times, and asks again
   ChannelThread channel(options);
   channel.hold();
   const std::string url = channel.call([&] { return channel.server().admit(run, {}); });
   Child child({python, script("talk.py"), R"([["final", 2]])"}, environment_of(url, directory.path().string()));
 
-  channel.call([&] { channel.server().send(run, nni::trial::parameter_record(ParameterId{4}, Parameters(std::string(R"({"x": 1})")))); });
+  channel.call([&] {
+    channel.server().send(run, nni::trial::parameter_record(ParameterId{4}, Parameters(std::string(R"({"x": 1})"))));
+  });
   channel.wait_until([](const auto& metrics) { return metrics.size() == 1; });
   channel.release();
   const ChildEnd end = child.wait();
@@ -105,10 +118,11 @@ TEST_CASE("python trial: a trial that was ended gets no parameters, and is not l
   const std::string url = channel.admit(run, {});
   channel.call([&] { channel.server().dismiss(run); });
 
-  const ChildEnd end = nni_test::run_child({python, script("talk.py"), "[]"}, environment_of(url, directory.path().string()));
+  const ChildEnd end =
+      nni_test::run_child({python, script("talk.py"), "[]"}, environment_of(url, directory.path().string()));
 
   CHECK(end.code == 0);
-  CHECK(said_by(end).at(3).is_null());   // NNI's library says "gone" with None
+  CHECK(said_by(end).at(3).is_null());  // NNI's library says "gone" with None
 }
 
 TEST_CASE("python trial: two different final results are two values", "[python]") {
@@ -117,8 +131,9 @@ TEST_CASE("python trial: two different final results are two values", "[python]"
   const nni_test::TemporaryDirectory directory;
   ChannelThread channel;
 
-  const ChildEnd end = nni_test::run_child({python, script("talk.py"), R"([["final", 1], ["final", 2]])"},
-                                           environment_of(channel.admit(run, {}), directory.path().string()));
+  const ChildEnd end = nni_test::run_child(
+      {python, script("talk.py"), R"([["final", 1], ["final", 2]])"},
+      environment_of(channel.admit(run, {}), directory.path().string()));
 
   CHECK(end.code == 0);
   const std::vector<Metric> metrics = channel.metrics();

@@ -21,7 +21,8 @@ ExperimentOptions options_for(const std::string& python, const std::filesystem::
   options.direction = maximize;
   options.concurrency = 4;
   options.max_trials = trials;
-  options.trial_command = std::vector<std::string>{python, (nni_test::source_dir() / "tests/wire/python_trial/identity.py").string()};
+  options.trial_command =
+      std::vector<std::string>{python, (nni_test::source_dir() / "tests/wire/python_trial/identity.py").string()};
   options.environment = {{"OPENBLAS_NUM_THREADS", "1"}, {"no_proxy", "localhost"}, {"NO_PROXY", "localhost"}};
   options.handle_signals = false;
   return options;
@@ -30,12 +31,13 @@ ExperimentOptions options_for(const std::string& python, const std::filesystem::
 void check_results(const Summary& summary, std::uint64_t trials) {
   CHECK(summary.finished == trials);
   CHECK(summary.garbage_messages == 0);
-  for (const TrialJobDetail& failed : summary.failures) FAIL_CHECK(to_string(failed.trial) + " failed: " + failed.message);
+  for (const TrialJobDetail& failed : summary.failures)
+    FAIL_CHECK(to_string(failed.trial) + " failed: " + failed.message);
   REQUIRE(summary.trials.size() == trials);
   for (const TrialJobDetail& trial : summary.trials) {
     INFO(to_string(trial.trial) << " " << trial.parameters);
     CHECK(trial.status == TrialJobStatus::succeeded);
-    CHECK(final_number(trial) == trial.parameters.get<double>("x"));   // nobody ran with the parameters of another
+    CHECK(final_number(trial) == trial.parameters.get<double>("x"));  // nobody ran with the parameters of another
   }
 }
 

@@ -52,23 +52,6 @@ NNI_INLINE task_group::~task_group() {
   core_->cancel();
 }
 
-namespace detail {
-
-// Asio's own entry coroutine awaits once more when its work ended without a suspension, and where the work was
-// cancelled meanwhile it throws out of the context's `run`. After this wrapper nothing throws there.
-NNI_INLINE awaitable<void> as_child(awaitable<void> work) {
-  std::exception_ptr failure;
-  try {
-    co_await std::move(work);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  co_await boost::asio::this_coro::throw_if_cancelled(false);
-  if (failure != nullptr) std::rethrow_exception(failure);
-}
-
-}  // namespace detail
-
 NNI_INLINE bool task_group::spawn(awaitable<void> work) {
   if (core_->cancelled) return false;
   const auto child = core_->children.emplace(core_->children.end());

@@ -122,7 +122,7 @@ class Database {
 /// makes every commit in it durable; what a checkpoint has moved out of it was synced with the database file.
 class WriteAheadLog {
  public:
-  /// @param database  in the journal mode WAL, has had a transaction; outlives this object
+  /// @param database  in the journal mode WAL; outlives this object
   explicit WriteAheadLog(Database& database);
   WriteAheadLog(const WriteAheadLog&) = delete;
   WriteAheadLog& operator=(const WriteAheadLog&) = delete;

@@ -170,8 +170,10 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   bool restarted_ = false;
   bool closed_ = false;
 
-  process::Launcher launcher_{options_.scope == process::Reaper::Scope::everything ? process::Launcher::Surroundings::own
-                                                                                   : process::Launcher::Surroundings::any};
+  process::Launcher launcher_{
+      options_.scope == process::Reaper::Scope::everything
+          ? process::Launcher::Surroundings::own
+          : process::Launcher::Surroundings::any};
   std::optional<process::Reaper> reaper_;
   std::vector<std::string> inherited_;
   std::unordered_map<std::uint64_t, std::unique_ptr<PreparedJob>> jobs_;

@@ -84,7 +84,8 @@ NNI_INLINE void PreparedJob::put(const StartOrder& order, std::string_view entry
   variables_.push_back(data);
 }
 
-NNI_INLINE const process::LaunchSpec& PreparedJob::spec(const StartOrder& order, std::string_view name, std::string_view channel) {
+NNI_INLINE const process::LaunchSpec& PreparedJob::spec(
+    const StartOrder& order, std::string_view name, std::string_view channel) {
   output_.set_end(name);
   system_.set_end(name);
   id_.set_end(name.substr(0, name.find('.')));

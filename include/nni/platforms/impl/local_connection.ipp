@@ -160,10 +160,11 @@ NNI_INLINE awaitable<bool> LocalCore::try_keeper() {
   if (!link) {
     const auto program = keeper::find_keeper(options_.keeper);
     if (!program)
-      throw Error(Errc::not_found,
-                  "there is no nni-keeper: build it, put it beside this program or into PATH, name it in NNI_KEEPER, "
-                  "or set .launch = "
-                  "nni::platforms::Launch::direct to run trials as children of this process");
+      throw Error(
+          Errc::not_found,
+          "there is no nni-keeper: build it, put it beside this program or into PATH, name it in NNI_KEEPER, "
+          "or set .launch = "
+          "nni::platforms::Launch::direct to run trials as children of this process");
     StartKeeper work;
     work.program = *program;
     work.options = keeper_options();

@@ -38,7 +38,7 @@ inline constexpr int output_flags = O_WRONLY | O_CREAT | O_TRUNC;
 
 /// In a child that shares the memory of its parent: system calls only. Returns an `errno` when the program cannot run.
 [[gnu::noinline]] NNI_INLINE int become(const LaunchSpec& spec, int null) {
-  struct sigaction usual {};
+  struct sigaction usual{};
   usual.sa_handler = SIG_DFL;
   for (const int number : {SIGINT, SIGHUP, SIGPIPE, SIGTERM}) ::sigaction(number, &usual, nullptr);
   if (::setpgid(0, 0) != 0 || ::dup2(null, STDIN_FILENO) < 0) return errno;
@@ -48,7 +48,7 @@ inline constexpr int output_flags = O_WRONLY | O_CREAT | O_TRUNC;
   if (error < 0 || ::dup2(error, STDERR_FILENO) < 0) return errno;
   if (spec.directory && ::chdir(spec.directory) != 0) return errno;
 #if defined(SYS_close_range)
-  ::syscall(SYS_close_range, STDERR_FILENO + 1U, ~0U, 0);   // where it does not exist, close-on-exec has to do
+  ::syscall(SYS_close_range, STDERR_FILENO + 1U, ~0U, 0);  // where it does not exist, close-on-exec has to do
 #endif
   sigset_t none;
   ::sigemptyset(&none);
@@ -63,7 +63,8 @@ NNI_INLINE std::string errno_text(int error) { return std::generic_category().me
 
 NNI_INLINE Launcher::Launcher(Surroundings surroundings)
     : surroundings_(surroundings), null_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
-  if (null_ < 0) throw Error(boost::system::error_code(errno, boost::system::system_category()), "/dev/null cannot be opened");
+  if (null_ < 0)
+    throw Error(boost::system::error_code(errno, boost::system::system_category()), "/dev/null cannot be opened");
   ::posix_spawnattr_init(&attributes_);
   sigset_t all;
   sigset_t none;
@@ -96,9 +97,11 @@ NNI_INLINE int Launcher::spawn(const LaunchSpec& spec, pid_t& child) {
   detail::FileActions actions;
   int error = ::posix_spawn_file_actions_adddup2(actions.get(), null_, STDIN_FILENO);
   if (error == 0)
-    error = ::posix_spawn_file_actions_addopen(actions.get(), STDOUT_FILENO, spec.standard_output, detail::output_flags, 0666);
+    error = ::posix_spawn_file_actions_addopen(
+        actions.get(), STDOUT_FILENO, spec.standard_output, detail::output_flags, 0666);
   if (error == 0)
-    error = ::posix_spawn_file_actions_addopen(actions.get(), STDERR_FILENO, spec.standard_error, detail::output_flags, 0666);
+    error = ::posix_spawn_file_actions_addopen(
+        actions.get(), STDERR_FILENO, spec.standard_error, detail::output_flags, 0666);
   if (error == 0 && spec.directory) error = ::posix_spawn_file_actions_addchdir_np(actions.get(), spec.directory);
   // Libraries open files without close-on-exec; a trial that holds a port or a lock of ours outlives its owner.
   if (error == 0) error = ::posix_spawn_file_actions_addclosefrom_np(actions.get(), STDERR_FILENO + 1);
@@ -111,7 +114,7 @@ NNI_INLINE int Launcher::fork_and_execute(const LaunchSpec& spec, pid_t& child) 
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);   // no handler may run in the child
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler may run in the child
   volatile int error = 0;
   const pid_t id = ::vfork();
   if (id == 0) {

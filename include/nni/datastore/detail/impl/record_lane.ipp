@@ -50,13 +50,13 @@ NNI_INLINE awaitable<void> RecordLane::synced(StorePosition at) {
   while (synced_ < target) {
     if (failure_) std::rethrow_exception(failure_);
     const bool under_way = target <= sync_end_;
+    async::event& turn = synced_turns_[under_way ? sync_turn_ : 1 - sync_turn_];
     if (!under_way) {
       sync_from_ = std::min(sync_from_, target);
       if (target > batch_end_) pace_.waiting(std::chrono::steady_clock::now());
       wake();
-      start_syncing();
+      start_syncing();  // the next turn may begin right here
     }
-    async::event& turn = synced_turns_[under_way ? sync_turn_ : 1 - sync_turn_];
     co_await turn.wait();
   }
 }

@@ -187,6 +187,8 @@ NNI_INLINE void Database::leave_log() noexcept {
 }
 
 NNI_INLINE WriteAheadLog::WriteAheadLog(Database& database) {
+  // SQLite makes the log at the first transaction after the journal mode was changed, be it one that only reads.
+  database.run("SELECT 1 FROM sqlite_master LIMIT 1");
   // Through SQLite's own layer, so that a test which puts itself between SQLite and the disk sees this sync too.
   sqlite3_vfs* layer = nullptr;
   sqlite3_file_control(database.handle(), "main", SQLITE_FCNTL_VFS_POINTER, &layer);
