@@ -61,6 +61,9 @@ class Runtime {
   /// @throws nni::Error  `Errc::in_use` when another runtime of this process has a handler
   void on_stop_signal(std::function<void()> handler);
 
+  /// Brings the former reaction to both signals back; for a runtime that outlives its work.
+  void restore_signals() noexcept;
+
  private:
   class StopSignals;
 

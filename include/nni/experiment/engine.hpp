@@ -397,6 +397,11 @@ class Engine {
         }
       }
       board_->set_active(active);
+      if (board_->wants_progress()) {
+        // Times move on for those who watch, also while nothing else does.
+        board_->progress(ledger_->counts());
+        next = std::min(next, at + std::chrono::seconds(1));
+      }
       if (at - profile_written_ >= std::chrono::seconds(10)) {
         profile_written_ = at;
         const StoreEvent profile{board_->profile(ledger_->counts())};

@@ -135,9 +135,11 @@ class Experiment {
     settings.threads = options_.threads;
     settings.log = Log(options_.log, options_.log_level);
     settings.shutdown_limit = options_.shutdown_limit;
-    Runtime runtime(std::move(settings));
-    if (options_.handle_signals) runtime.on_stop_signal([this] { stop_now(); });
-    return runtime.run(async_run(runtime.context()));
+    runtime_ = std::make_unique<Runtime>(std::move(settings));
+    const std::unique_ptr<Runtime, void (*)(Runtime*)> signals(
+        runtime_.get(), [](Runtime* r) { r->restore_signals(); });
+    if (options_.handle_signals) runtime_->on_stop_signal([this] { stop_now(); });
+    return runtime_->run(async_run(runtime_->context()));
   }
 
   /// The same on an executor of the caller.
@@ -175,6 +177,7 @@ class Experiment {
   ProfileChanged first_profile(Context& context) const;
   void stop_now();
 
+  std::unique_ptr<Runtime> runtime_;  // dies last: what policies hold of it must not outlive it
   ExperimentOptions options_;
   ExperimentId id_;
   SearchSpace space_;

@@ -114,4 +114,6 @@ NNI_INLINE void Runtime::on_stop_signal(std::function<void()> handler) {
   signals_ = std::make_unique<StopSignals>(io_, std::move(handler));
 }
 
+NNI_INLINE void Runtime::restore_signals() noexcept { signals_.reset(); }
+
 }  // namespace nni
