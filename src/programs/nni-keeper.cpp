@@ -6,15 +6,22 @@
 
 #include <nni/keeper/client.hpp>
 #include <nni/keeper/run_if_asked.hpp>
+#include <nni/trial/report.hpp>
 
 // Looks after the trials of an experiment on this machine. Managers start it by themselves; people use it to see what
-// it does, and to end it.
+// it does, and to end it; trials that are shell scripts use it to report.
 int main(int argc, char** argv) {
   if (const auto code = nni::keeper::run_if_asked(argc, argv)) return *code;
+  if (argc > 1 && nni::trial::is_report_command(argv[1])) return nni::trial::report_main(argc, argv);
 
   CLI::App program{
       "Runs the trials of an experiment, so that they outlive the program that tunes. It is started by that program."};
   program.require_subcommand(1);
+  program.footer("In a trial:\n"
+                 "  nni-keeper parameters                  all parameters, as a JSON object\n"
+                 "  nni-keeper parameter NAME              one of them\n"
+                 "  nni-keeper report intermediate VALUE   a number, or JSON with a member \"default\"\n"
+                 "  nni-keeper report final VALUE");
   std::string directory;
   const auto add = [&](const char* name, const char* text) {
     CLI::App* const command = program.add_subcommand(name, text);

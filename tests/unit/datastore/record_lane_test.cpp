@@ -255,7 +255,7 @@ TEST_CASE("lane: who waits for written does not wait for a sync under way", "[da
     synced = !failure;
   });
   bench.run(bench.lane->written(StorePosition{1}));
-  while (bench.journal.calls() != "record 1, sync") bench.runtime.io().run_one();
+  bench.journal.wait_for_calls(2);
 
   bench.run(bench.lane->written(bench.append(2)));
   CHECK_FALSE(synced);
