@@ -74,7 +74,6 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   void stop() {
     closed_ = true;
     reaper_.reset();
-    boost::system::error_code ignored;
     kill_timer_.cancel();
     write_timer_.cancel();
     listener_ = nullptr;
