@@ -17,11 +17,12 @@ int main(int argc, char** argv) {
   CLI::App program{
       "Runs the trials of an experiment, so that they outlive the program that tunes. It is started by that program."};
   program.require_subcommand(1);
-  program.footer("In a trial:\n"
-                 "  nni-keeper parameters                  all parameters, as a JSON object\n"
-                 "  nni-keeper parameter NAME              one of them\n"
-                 "  nni-keeper report intermediate VALUE   a number, or JSON with a member \"default\"\n"
-                 "  nni-keeper report final VALUE");
+  program.footer(
+      "In a trial:\n"
+      "  nni-keeper parameters                  all parameters, as a JSON object\n"
+      "  nni-keeper parameter NAME              one of them\n"
+      "  nni-keeper report intermediate VALUE   a number, or JSON with a member \"default\"\n"
+      "  nni-keeper report final VALUE");
   std::string directory;
   const auto add = [&](const char* name, const char* text) {
     CLI::App* const command = program.add_subcommand(name, text);
