@@ -90,10 +90,9 @@ jobs() {
 }
 
 # The Python of the tests that run NNI's own trial library, shared with the benchmarks (scripts/install_peers.sh makes
-# the same one); prints the interpreter, or nothing while no test needs it.
+# the same one); prints the interpreter.
 test_python() {
-  compgen -G "$root/tests/*/python*" >/dev/null || return 0
-  local requirements=$root/benchmarks/peers/requirements-nni.txt python=/usr/bin/python3
+  local requirements=$root/tests/python/requirements.txt python=/usr/bin/python3
   local base=${NNI_PEERS:-${XDG_CACHE_HOME:-$HOME/.cache}/nni-peers}/nni
   if ! cmp -s "$requirements" "$base/complete"; then
     [ -x "$python" ] || python=python3
