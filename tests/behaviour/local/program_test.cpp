@@ -1,0 +1,136 @@
+#include "behaviour/local/harness.hpp"
+
+#include <cstdio>
+
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/write.hpp>
+
+#include <nni/async/offload.hpp>
+
+using namespace nni;
+using namespace nni_test;
+
+namespace {
+
+struct Printed {
+  Printed() = default;
+  int status = -1;
+  std::string text;
+};
+
+// Runs a shell line; blocks.
+struct RunLine {
+  std::string line;
+  Printed operator()() const {
+    Printed printed;
+    FILE* const pipe = ::popen(line.c_str(), "r");
+    std::array<char, 512> buffer;
+    std::size_t got = 0;
+    while ((got = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0) printed.text.append(buffer.data(), got);
+    printed.status = WEXITSTATUS(::pclose(pipe));
+    return printed;
+  }
+};
+
+awaitable<Printed> run_keeper(Context& ctx, std::string arguments) {
+  RunLine work;
+  work.line = program("nni-keeper").string() + " " + arguments + " 2>&1";
+  auto running = async::offload(ctx, std::move(work));
+  Printed printed = co_await std::move(running);
+  co_return printed;
+}
+
+}  // namespace
+
+LOCAL_TEST_CASE("nni-keeper: status shows who is there and what lives, also while a manager is connected",
+                "[local][program]") {
+  Place place;
+  Fifo there(ctx, place, "there");
+  platforms::Local local = place.local();
+  co_await local.start(ctx);
+  co_await submit(local, trial_form(1, "tell " + there.path() + " stop"));
+  co_await there.told();
+
+  const Printed status = co_await run_keeper(ctx, "status " + place.path().string());
+  const Printed stop = co_await run_keeper(ctx, "stop " + place.path().string());
+
+  CHECK(status.status == 0);
+  CHECK(status.text.find("\"experiment\":\"" + place.id().value + "\"") != std::string::npos);
+  CHECK(status.text.find("process " + std::to_string(::getpid())) != std::string::npos);
+  CHECK(status.text.find("\"run\":\"" + to_string(run_of(1)) + "\"") != std::string::npos);
+  CHECK(stop.status == 1);  // the manager would start the next trial
+  CHECK(stop.text.find("manager") != std::string::npos);
+  CHECK(place.processes().size() == 1);
+  co_await local.clean_up();
+}
+
+LOCAL_TEST_CASE("nni-keeper: stop ends the trials that a dead manager left, and the keeper", "[local][program]") {
+  Place place;
+  Fifo there(ctx, place, "there");
+  {
+    ManagerProcess manager(
+        ctx, place, 2, "keep", words_of(program("local_trial").string() + " tell " + there.path() + " stop"));
+    co_await there.told();
+    co_await there.told();
+    manager.kill();
+  }
+  const pid_t keeper = place.keeper();
+
+  const Printed stop = co_await run_keeper(ctx, "stop " + place.path().string());
+  co_await ended(ctx, keeper);
+  const Printed status = co_await run_keeper(ctx, "status " + place.path().string());
+
+  CHECK(stop.status == 0);
+  CHECK(place.processes().empty());
+  CHECK(place.keeper() == 0);
+  CHECK(status.status == 1);
+  CHECK(status.text.find("no keeper runs") != std::string::npos);
+}
+
+LOCAL_TEST_CASE("nni-keeper: a shell script reads its parameters and reports", "[local][program]") {
+  Place place;
+  platforms::Local local = place.local();
+  co_await local.start(ctx);
+  const std::string keeper = program("nni-keeper").string();
+  TrialJobForm form = trial_form(1, "");
+  form.command = Command(
+      "x=$(" + keeper + " parameter x) && " + keeper + " report intermediate $x && " + keeper + " report final 0.75");
+  co_await submit(local, std::move(form));
+
+  const Metric first = co_await next_metric(local);
+  const Metric last = co_await next_metric(local);
+  const JobEnded end = co_await next_end(local);
+
+  CHECK(first.kind == MetricKind::intermediate);
+  CHECK(first.value == "0.5");
+  CHECK(last.kind == MetricKind::final);
+  CHECK(last.value == "0.75");
+  CHECK(end.end.succeeded());
+  co_await local.clean_up();
+}
+
+LOCAL_TEST_CASE("nni-keeper: whoever talks nonsense to the socket is sent away, and nobody else notices",
+                "[local][program]") {
+  Place place;
+  platforms::Local local = place.local();
+  co_await local.start(ctx);
+  for (const char* nonsense : {"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                               "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"}) {
+    boost::asio::local::stream_protocol::socket socket(ctx.executor());
+    socket.connect(boost::asio::local::stream_protocol::endpoint(place.keeper_file("socket").string()));
+    const std::string bytes(nonsense);
+    co_await boost::asio::async_write(socket, boost::asio::buffer(bytes), boost::asio::use_awaitable);
+    std::string answer;
+    boost::system::error_code ended_by;
+    auto into = boost::asio::dynamic_buffer(answer);
+    auto token = boost::asio::redirect_error(boost::asio::use_awaitable, ended_by);
+    co_await boost::asio::async_read(socket, into, token);
+    CHECK(answer.find("keeper protocol") != std::string::npos);
+  }
+
+  co_await submit(local, trial_form(1, "exit 0"));
+  const JobEnded end = co_await next_end(local);
+  CHECK(end.end.succeeded());
+  co_await local.clean_up();
+}
