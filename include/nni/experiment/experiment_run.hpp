@@ -178,10 +178,13 @@ awaitable<void> Experiment<Service, Policies...>::replay(detail::Board& board) {
   const auto visit = [this, &board](TrialJobDetail trial) { return replay_trial(board, std::move(trial), assesses); };
   auto pages = detail::for_each_trial(store_, static_cast<std::size_t>(-1), visit);
   co_await std::move(pages);
-  if constexpr (requires(UnfinishedTrial t) { advisor_.replay_unfinished(t.parameter, RunId{}, t.history); })
-    for (UnfinishedTrial& trial : snapshot_.unfinished)
-      advisor_.replay_unfinished(
-          trial.parameter, RunId{trial.trial, trial.attempts == 0 ? 0 : trial.attempts - 1}, trial.history);
+  if constexpr (requires(UnfinishedTrial t) {
+                  advisor_.replay_unfinished(t.parameter, t.parameters, RunId{}, t.history);
+                })
+    for (UnfinishedTrial& trial : snapshot_.unfinished) {
+      const RunId run{trial.trial, trial.attempts == 0 ? 0 : trial.attempts - 1};
+      advisor_.replay_unfinished(trial.parameter, trial.parameters, run, trial.history);
+    }
 }
 
 template <class Service, class... Policies>

@@ -55,10 +55,17 @@ class AsAdvisor {
   }
 
   /// Tells a trial that was ordered before a resume and has not ended.
-  void replay_unfinished(ParameterId parameter, RunId run, std::vector<double> history) {
-    // The suggestion is made again, so that a tuner that counts trials in flight knows of it.
-    static_cast<void>(tuner_.generate(parameter));
-    if (!history.empty()) live_[run.trial] = Live{run, std::move(history)};
+  /// @param parameters  what was suggested then; a tuner that counts trials in flight is told by its hook `adopt`
+  void replay_unfinished(ParameterId parameter, const Parameters& parameters, RunId run, std::vector<double> history) {
+    if constexpr (requires { tuner_.adopt(parameter, parameters); })
+      tuner_.adopt(parameter, parameters);
+    else
+      static_cast<void>(tuner_.generate(parameter));
+    if (!history.empty()) {
+      Live& live = live_[run.trial];
+      live.run = run;
+      live.history = std::move(history);
+    }
     use(parameter);
   }
 
@@ -107,6 +114,7 @@ class AsAdvisor {
   struct Live {
     RunId run;
     std::vector<double> history;
+    bool hopeless = false;  ///< the assessor has seen enough
   };
 
   void use(ParameterId parameter) {
@@ -120,9 +128,13 @@ class AsAdvisor {
     if (live.run != metric.run) {
       live.run = metric.run;
       live.history.clear();
+      live.hopeless = false;
     }
+    // It was told to stop; what it goes on to report changes nothing.
+    if (live.hopeless) return;
     live.history.push_back(*number);
     if (assessor_.assess(metric.run, live.history) == Verdict::bad) {
+      live.hopeless = true;
       orders_.emplace_back(std::in_place_type<KillTrial>, metric.run.trial);
       ordered_->notify();
     }
