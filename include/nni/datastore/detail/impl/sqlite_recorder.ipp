@@ -25,8 +25,6 @@ NNI_INLINE Database& prepared(Database& database) {
     SqliteSchema::create(database);
     all.commit();
   }
-  // The first transaction in the new mode makes the log's file.
-  if (!SqliteSchema::exists(database)) throw Error(Errc::internal, "the tables of the data store were not made");
   return database;
 }
 
