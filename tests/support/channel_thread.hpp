@@ -32,11 +32,14 @@ namespace nni_test {
 /// Serves the channel until it dies. Everything that arrives is kept, and acknowledged at once unless it is held.
 class ChannelThread {
  public:
-  explicit ChannelThread(nni::trial::ChannelServerOptions options = {})
+  /// @param prepare  called before the channel listens: the place for `restore`
+  explicit ChannelThread(nni::trial::ChannelServerOptions options = {},
+                         const std::function<void(nni::trial::ChannelServer&)>& prepare = {})
       : guard_(boost::asio::make_work_guard(io_)),
         server_(io_.get_executor(), std::move(options),
                 [this](nni::trial::ChannelMessage message) { take(std::move(message)); }),
         thread_([this] { io_.run(); }) {
+    if (prepare) call([&] { prepare(server_); });
     boost::asio::co_spawn(io_, server_.open(), boost::asio::use_future).get();
   }
   ChannelThread(const ChannelThread&) = delete;

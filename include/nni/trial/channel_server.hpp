@@ -106,6 +106,8 @@ class ChannelServer {
   std::string url(RunId run);
 
   /// Makes a run known under a token of an earlier server, for trials that live on.
+  ///
+  /// Before `open`, or else a trial that asks in between is told that it is not known (404), and gives up.
   /// @param token  as `token` returned it
   void restore(RunId run, std::string_view token, std::string record);
 

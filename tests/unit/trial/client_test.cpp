@@ -210,8 +210,8 @@ TEST_CASE("client: a manager that is restarted on the same port finds the trial 
 
   channel.reset();  // without an acknowledgement
   client.report_intermediate_result("2");
-  channel.emplace(options);
-  channel->call([&] { channel->server().restore(run, token, parameter_record(ParameterId{0}, {})); });
+  channel.emplace(
+      options, [&](ChannelServer& server) { server.restore(run, token, parameter_record(ParameterId{0}, {})); });
   client.report_final_result("3");
 
   std::set<std::pair<MetricKind, std::uint32_t>> seen;
