@@ -124,7 +124,7 @@ TEST_CASE("client: values gather while a request is under way, and go together",
   client.flush();
 
   CHECK(client.pending() == 0);
-  CHECK(channel.sizes() == std::vector<std::size_t>{1, 128, 128, 44});
+  CHECK(channel.sizes() == std::vector<std::size_t>{1, 64, 64, 64, 64, 44});
   const std::vector<Metric> metrics = channel.metrics();
   for (std::size_t index = 0; index < metrics.size(); ++index) {
     CHECK(metrics[index].sequence == index);
