@@ -19,6 +19,7 @@
 #include <nni/async/event.hpp>
 #include <nni/async/task_group.hpp>
 #include <nni/async/timeout.hpp>
+#include <nni/core/crash_point.hpp>
 #include <nni/core/error.hpp>
 #include <nni/core/queue.hpp>
 #include <nni/core/store_event.hpp>
@@ -148,6 +149,7 @@ class Engine {
         co_await std::move(work);
       }
     } else if (auto* acknowledge = std::get_if<Acknowledge>(&action)) {
+      NNI_CRASH_POINT("before acknowledgement");
       auto work = parts_.channel.acknowledge(acknowledge->receipt);
       co_await std::move(work);
     } else if (auto* metric = std::get_if<ReportMetric>(&action)) {
@@ -156,6 +158,7 @@ class Engine {
     } else if (auto* outcome = std::get_if<ReportOutcome>(&action)) {
       auto work = parts_.advisor.trial_ended(outcome->outcome);
       co_await std::move(work);
+      NNI_CRASH_POINT("tuner told");
     } else if (auto* cancel = std::get_if<Cancel>(&action)) {
       auto work = cancel_trial(cancel->run, cancel->why);
       co_await std::move(work);
@@ -170,6 +173,7 @@ class Engine {
     try {
       auto work = parts_.service.submit_trial_job(std::move(form));
       co_await std::move(work);
+      NNI_CRASH_POINT("spawned");
     } catch (const std::exception& error) {
       if (async::is_cancellation(std::current_exception())) throw;
       failure = error.what();
@@ -236,6 +240,7 @@ class Engine {
     while (true) {
       auto next = parts_.channel.next_message();
       TrialMessage message = co_await std::move(next);
+      NNI_CRASH_POINT("message received");
       if (message.kind == TrialMessage::Kind::garbage && ledger_->counts().garbage == 0)
         context_->log().warning(
             "experiment", "run " + to_string(message.metric.run) +
@@ -256,6 +261,7 @@ class Engine {
       } else if (const auto* queued = std::get_if<JobQueued>(&event)) {
         board_->set_waiting_reason(queued->reason);
       } else if (const auto* ended = std::get_if<JobEnded>(&event)) {
+        NNI_CRASH_POINT("exit seen");
         auto settled = settle(ended->run);
         co_await std::move(settled);
       } else {

@@ -3,6 +3,7 @@
 /// @file
 /// Bodies of `Experiment`: opening, resuming, running and closing, in that order. Included by experiment.hpp.
 
+#include <nni/core/crash_point.hpp>
 #include <nni/experiment/experiment.hpp>
 
 namespace nni {
@@ -167,8 +168,10 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
     auto replaying = replay(board);
     co_await std::move(replaying);
   }
+  NNI_CRASH_POINT("history told");
   auto serving = service_.start(context);
   co_await std::move(serving);
+  NNI_CRASH_POINT("service started");
 }
 
 // Tells the advisor what it learnt before, and the board who was best.
@@ -250,6 +253,7 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   try {
     auto adopting = adopt_open_runs();
     const std::vector<JobReport> reports = co_await std::move(adopting);
+    NNI_CRASH_POINT("runs adopted");
     const auto alive = std::count_if(reports.begin(), reports.end(), [](const JobReport& report) {
       return report.state == JobReport::State::running;
     });
@@ -297,6 +301,7 @@ awaitable<void> Experiment<Service, Policies...>::close_policies(Context& contex
 template <class Service, class... Policies>
 awaitable<void> Experiment<Service, Policies...>::close_one(Context& context, awaitable<void> work, const char* what) {
   try {
+    NNI_CRASH_POINT("clean-up");
     auto limited = async::with_timeout(std::move(work), context.shutdown_limit() + std::chrono::seconds(1));
     co_await std::move(limited);
   } catch (const std::exception& error) {

@@ -18,6 +18,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include <nni/core/crash_point.hpp>
 #include <nni/core/error.hpp>
 #include <nni/core/json.hpp>
 #include <nni/keeper/link.hpp>
@@ -66,6 +67,7 @@ class Daemon::Core {
           error.code(), "the socket of the keeper cannot be made in " + keeper_directory(options_.directory).string());
     }
     ::umask(before);
+    NNI_CRASH_POINT("keeper: listening");
   }
 
   void run() {
@@ -142,6 +144,7 @@ class Daemon::Core {
     told_finished_ = false;
     first_manager_timer_.cancel();
     log_.info("keeper", "manager connected: " + hello.owner);
+    NNI_CRASH_POINT("keeper: manager connected");
     return {};
   }
 
@@ -197,6 +200,7 @@ class Daemon::Core {
     if (manager_ && finishing_ && !std::exchange(told_finished_, true)) manager_->send_finished();
     if (!may_end_ || (manager_ && !stopping_)) return;
     ending_ = true;
+    NNI_CRASH_POINT("keeper: clean-up");
     socket_->remove();
     boost::system::error_code ignored;
     acceptor_.close(ignored);

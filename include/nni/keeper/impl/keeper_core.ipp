@@ -15,6 +15,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 
+#include <nni/core/crash_point.hpp>
 #include <nni/process/group.hpp>
 
 namespace nni::keeper::detail {
@@ -63,6 +64,7 @@ NNI_INLINE void KeeperCore::launch(const StartOrder& order) {
     launched = launcher_.launch(*spec);
   }
   if (!launched.succeeded()) return fail_start(order.run, process::explain(*spec, launched.error));
+  NNI_CRASH_POINT("keeper: spawned");
 
   Run& run = runs_.at(order.run);
   run.process = launched.process;
@@ -71,6 +73,7 @@ NNI_INLINE void KeeperCore::launch(const StartOrder& order) {
   Record started(Record::Kind::started, order.run, run.started);
   started.process = run.process;
   run.started_position = append(started, true);
+  NNI_CRASH_POINT_WHEN_KEPT("keeper: started recorded");
   reaper_->watch(run.process.pid);
 }
 
@@ -142,6 +145,7 @@ NNI_INLINE void KeeperCore::acknowledge(const std::vector<AcknowledgedRange>& ra
         spool_.release(ended->second);
         starts_of_ends_.erase(ended);
       } else if (const auto final = finals_.find(position); final != finals_.end()) {
+        NNI_CRASH_POINT("keeper: before acknowledgement");
         if (--final->second->open == 0) final->second->message.acknowledge();
         finals_.erase(final);
       }
@@ -155,6 +159,7 @@ NNI_INLINE void KeeperCore::ended(const process::Exit& exit) {
   const auto known = pids_.find(exit.pid);
   if (known == pids_.end()) return;  // an orphan that was adopted
   const RunId run = known->second;
+  NNI_CRASH_POINT("keeper: exit seen");
   pids_.erase(known);
   Run& state = runs_.at(run);
   process::signal_group(exit.pid, SIGKILL);
@@ -192,6 +197,7 @@ NNI_INLINE void KeeperCore::record_end(RunId run, Run& state, JobEnd end) {
   record.end = std::move(end);
   const std::uint64_t started = state.started_position;
   const std::uint64_t position = append(record);
+  NNI_CRASH_POINT_WHEN_KEPT("keeper: ended recorded");
   if (started != 0) starts_of_ends_[position] = started;
   if (channel_) channel_->dismiss(run);
   runs_.erase(run);
@@ -200,6 +206,7 @@ NNI_INLINE void KeeperCore::record_end(RunId run, Run& state, JobEnd end) {
 NNI_INLINE void KeeperCore::received(trial::ChannelMessage message) {
   const auto found = runs_.find(message.run);
   if (found == runs_.end()) return;
+  NNI_CRASH_POINT("keeper: message received");
   found->second.has_reported = true;
   const std::uint64_t first = spool_.next_position();
   const TimePoint now = wall_now();

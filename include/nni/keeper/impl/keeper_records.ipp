@@ -13,6 +13,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include <nni/core/crash_point.hpp>
 #include <nni/core/error.hpp>
 #include <nni/process/group.hpp>
 
@@ -40,7 +41,9 @@ NNI_INLINE void KeeperCore::recover() {
     throw Error(boost::system::error_code(errno, boost::system::system_category()),
                 "the directory " + surroundings_.trials + " cannot be opened");
 
+  NNI_CRASH_POINT("keeper: creation of the spool");
   const Lock::Before before = lock_.acquire(own / "lock");
+  NNI_CRASH_POINT("keeper: creation of the spool");
   std::unordered_map<RunId, Record> open_runs;
   spool_.open(own / "spool", [&](std::uint64_t position, std::string_view payload) {
     const Result<Record> record = decode_record(payload, position);
@@ -50,6 +53,7 @@ NNI_INLINE void KeeperCore::recover() {
     if (record->kind == Record::Kind::started) open_runs[record->run] = *record;
     if (record->kind == Record::Kind::ended) open_runs.erase(record->run);
   });
+  NNI_CRASH_POINT("keeper: creation of the spool");
   frames_from_ = spool_.next_position();
   if (before == Lock::Before::orderly && open_runs.empty()) return;
 
@@ -67,6 +71,7 @@ NNI_INLINE void KeeperCore::recover() {
       if (run && !open_runs.contains(*run)) open_runs[*run] = Record(Record::Kind::started, *run, TimePoint{});
     }
     process::kill_and_wait(left_over, std::chrono::seconds(5));
+    NNI_CRASH_POINT("keeper: left-overs ended");
   }
   const char* const reason =
       before == Lock::Before::rebooted
@@ -83,6 +88,7 @@ NNI_INLINE void KeeperCore::recover() {
   if (const int error = spool_.flush())
     throw Error(boost::system::error_code(error, boost::system::system_category()),
                 "the spool in " + own.string() + " cannot be written");
+  NNI_CRASH_POINT("keeper: losses recorded");
   frames_.clear();
   frames_from_ = spool_.next_position();
   log_.warning("keeper", "the keeper before this one ended unexpectedly: " + std::to_string(open_runs.size()) +
@@ -98,7 +104,9 @@ NNI_INLINE awaitable<void> KeeperCore::close() {
   stop();
   if (const int error = spool_.sync())
     log_.error("keeper", "the spool could not be put on the disk: " + std::string(std::strerror(error)));
+  NNI_CRASH_POINT("keeper: clean-up");
   spool_.clear_if_unneeded();
+  NNI_CRASH_POINT("keeper: clean-up");
   if (runs_.empty()) lock_.release();
 }
 
@@ -143,7 +151,12 @@ NNI_INLINE void KeeperCore::flush() {
     log_.info("keeper", "the spool can be written again");
     if (trouble_listener_) trouble_listener_({});
   }
-  for (trial::ChannelMessage& message : std::exchange(after_write_, {})) message.acknowledge();
+  NNI_CRASH_POINT("keeper: committed");
+  NNI_CRASH_POINTS_KEPT();
+  for (trial::ChannelMessage& message : std::exchange(after_write_, {})) {
+    NNI_CRASH_POINT("keeper: before acknowledgement");
+    message.acknowledge();
+  }
   const std::uint64_t end = spool_.next_position();
   if (listener_ && frames_from_ != end) listener_(frames_, frames_from_, end);
   frames_from_ = end;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <nni/core/crash_point.hpp>
 #include <nni/core/error.hpp>
 #include <nni/keeper/protocol.hpp>
 #include <nni/keeper/spool.hpp>
@@ -254,6 +255,7 @@ NNI_INLINE std::uint64_t Spool::read(std::uint64_t from, std::size_t max_bytes, 
 NNI_INLINE bool Spool::clear_if_unneeded() {
   if (unacknowledged_ != 0 || !kept_.empty() || pending_records_ != 0) return false;
   if (::ftruncate(file_, detail::spool_header_size) != 0) return false;
+  NNI_CRASH_POINT("keeper: checkpoint");
   end_ = detail::spool_header_size;
   return true;
 }
@@ -290,7 +292,9 @@ NNI_INLINE int Spool::rewrite() {
   int error = detail::write_all(file, content, 0, written);
   // What was called synced stays synced; otherwise a loss of power would have taken these records anyway.
   if (error == 0 && synced_once_ && ::fdatasync(file) != 0) error = errno;
+  NNI_CRASH_POINT("keeper: checkpoint");
   if (error == 0 && ::rename(fresh.c_str(), path_.c_str()) != 0) error = errno;
+  NNI_CRASH_POINT("keeper: checkpoint");
   if (error != 0) {
     ::close(file);
     ::unlink(fresh.c_str());

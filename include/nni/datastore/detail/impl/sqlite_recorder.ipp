@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <nni/async/cancellation.hpp>
+#include <nni/core/crash_point.hpp>
 #include <nni/core/json.hpp>
 #include <nni/datastore/detail/sqlite_recorder.hpp>
 #include <nni/datastore/detail/sqlite_schema.hpp>
@@ -23,7 +24,9 @@ NNI_INLINE Database& prepared(Database& database) {
   if (!known) {
     Transaction all(database, Transaction::Kind::writing);
     SqliteSchema::create(database);
+    NNI_CRASH_POINT("creation of the store");
     all.commit();
+    NNI_CRASH_POINT("creation of the store");
   }
   return database;
 }
@@ -65,7 +68,10 @@ NNI_INLINE void SqliteRecorder::record(std::span<const StoreEvent> events, TimeP
     }
     for (const StoreEvent& event : events) std::visit([this](const auto& what) { take(what); }, event);
     write_changes();
+    NNI_CRASH_POINT("before commit");
     commit_.execute();
+    NNI_CRASH_POINT("committed");
+    NNI_CRASH_POINTS_KEPT();
   } catch (...) {
     database_.roll_back();
     throw;
@@ -136,6 +142,7 @@ NNI_INLINE void SqliteRecorder::take(const TrialOrdered& event) {
 }
 
 NNI_INLINE void SqliteRecorder::take(const RunIntended& event) {
+  NNI_CRASH_POINT_WHEN_KEPT("intent written");
   StoredTrial& trial = held(event.run.trial);
   if (trial.trial.has_run) {
     write_run(trial);
@@ -147,6 +154,7 @@ NNI_INLINE void SqliteRecorder::take(const RunIntended& event) {
 }
 
 NNI_INLINE void SqliteRecorder::take(const RunStarted& event) {
+  NNI_CRASH_POINT_WHEN_KEPT("started recorded");
   StoredTrial& trial = held(event.started.run.trial);
   trial.trial.started(event);
   write_event(trial, event.started.at, to_string(TrialJobStatus::running), {});
@@ -173,6 +181,7 @@ NNI_INLINE void SqliteRecorder::take(const MetricReceived& event) {
 }
 
 NNI_INLINE void SqliteRecorder::take(const RunEnded& event) {
+  NNI_CRASH_POINT_WHEN_KEPT("ended recorded");
   StoredTrial& trial = held(event.run.trial);
   trial.trial.ended(event);
   // A trial that is tried again waits: a terminal event would hide it from whoever resumes.
@@ -267,7 +276,9 @@ NNI_INLINE bool SqliteRecorder::wants_tidying() const noexcept {
 
 NNI_INLINE void SqliteRecorder::tidy() {
   const int frames = database_.log_frames();
+  NNI_CRASH_POINT("checkpoint");
   database_.checkpoint(false);
+  NNI_CRASH_POINT("checkpoint");
   checkpointed_at_ = frames;
 }
 
@@ -284,9 +295,12 @@ NNI_INLINE void SqliteRecorder::finish(TimePoint now) {
       SqliteSchema::create_indexes(database_);
       all.commit();
     }
+    NNI_CRASH_POINT("checkpoint");
     database_.checkpoint(true);
+    NNI_CRASH_POINT("checkpoint");
     log_.reset();
     database_.leave_log();
+    NNI_CRASH_POINT("checkpoint");
   } catch (const Error& error) {
     if (!async::is_cancellation(error.code())) throw;
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <nni/async/cancellation.hpp>
+#include <nni/core/crash_point.hpp>
 #include <nni/datastore/detail/sqlite_schema.hpp>
 #include <nni/datastore/detail/sqlite_store.hpp>
 
@@ -64,12 +65,15 @@ NNI_INLINE SqliteStore::Opened SqliteStore::open_files(
     return result;
   }
   make_directories(file.parent_path());
+  NNI_CRASH_POINT("creation of the store");
   OwnerLock lock(home);
+  NNI_CRASH_POINT("creation of the store");
   const bool is_new = !std::filesystem::exists(file);
   result.recorder = std::make_unique<SqliteRecorder>(file, std::move(lock), Owner::current());
   result.snapshot = result.recorder->restore();
   result.view = std::make_unique<SqliteView>(file);
   if (is_new) sync_directory(file.parent_path());
+  NNI_CRASH_POINT("creation of the store");
   return result;
 }
 
