@@ -8,6 +8,14 @@
 #   nni::compiled  the same with the bodies in a static library
 #   nni::default   whichever of the last two this build uses for its own programs (not installed)
 
+set(nni_known_components sqlite http process)
+foreach(component IN LISTS NNI_COMPONENTS)
+  if(NOT component IN_LIST nni_known_components)
+    list(JOIN nni_known_components ", " known)
+    message(FATAL_ERROR "NNI_COMPONENTS: nni has no component \"${component}\"; it has ${known}")
+  endif()
+endforeach()
+
 find_package(Threads REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 
@@ -74,7 +82,7 @@ add_library(nni::default ALIAS nni_default)
 if(NNI_BUILD_COMPILED)
   # src/<component>*.cpp belongs to that component, every other file to the core.
   file(GLOB nni_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cpp")
-  foreach(component sqlite http process)
+  foreach(component IN LISTS nni_known_components)
     if(NOT component IN_LIST NNI_COMPONENTS)
       list(FILTER nni_sources EXCLUDE REGEX "/src/${component}[^/]*\\.cpp$")
     endif()

@@ -1,42 +1,104 @@
 #!/usr/bin/env bash
-# Uses the library as its users do: installed and found by find_package, and by add_subdirectory. Release, g++.
+# Uses the library in each of the ways its users do: installed and found by find_package (header-only and compiled), as a
+# Debian package, by add_subdirectory, by FetchContent, and as a single header. g++.
 #
-#   scripts/check_consumers.sh
+#   scripts/check_consumers.sh [WORD...]     all ways, or those whose name holds one of the words
 #
-# The last line is "N passed, N failed".
+# The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 [ "${1:-}" = --help ] && print_help && exit 0
 cd "$root" || exit 1
 
+wanted=("$@")
 work=$root/build/consumers
-rm -rf "$work/prefix" "$work/find_package" "$work/add_subdirectory"
-passed=0 failed=0
+rm -rf "$work"
+mkdir -p "$work"
+passed=0 failed=0 skipped=0
 step() {
+  local word chosen=no
+  for word in "${wanted[@]}"; do [[ $1 == *"$word"* ]] && chosen=yes; done
+  [ ${#wanted[@]} = 0 ] || [ $chosen = yes ] || return 0
   if phase "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 }
 # The consumers know nothing of this project's build, so the cache is handed to them.
-launcher=()
+launcher=() cached=()
 if command -v ccache >/dev/null; then
   launcher=("-DCMAKE_CXX_COMPILER_LAUNCHER=env;CCACHE_BASEDIR=$root;CCACHE_NOHASHDIR=1;ccache")
+  cached=(env "CCACHE_BASEDIR=$root" CCACHE_NOHASHDIR=1 ccache)
 fi
-configure=(cmake -G Ninja -DCMAKE_BUILD_TYPE=Release "${launcher[@]}")
+
+# consumer FOLDER BUILD OPTION...
+consumer() {
+  local source=tests/consumers/$1 build=$work/$2
+  shift 2
+  cmake -G Ninja "${launcher[@]}" -S "$source" -B "$build" "$@" && cmake --build "$build" -j "$(jobs)" &&
+    ctest --test-dir "$build" --no-tests=error --output-on-failure
+}
 
 install_library() {
-  cmake --preset release && cmake --build build/release --target nni_compiled -j "$(jobs)" &&
-    cmake --install build/release --prefix "$work/prefix"
+  cmake --preset package && cmake --build --preset package -j "$(jobs)" &&
+    cmake --install build/package --prefix "$work/prefix" && "$work/prefix/bin/nni-keeper" --help
 }
 find_package_consumer() {
-  "${configure[@]}" -S tests/consumers/find_package -B "$work/find_package" -DCMAKE_PREFIX_PATH="$work/prefix" &&
-    cmake --build "$work/find_package" -j "$(jobs)" && ctest --test-dir "$work/find_package" --output-on-failure
+  consumer find_package find_package -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$work/prefix"
 }
-add_subdirectory_consumer() {
-  "${configure[@]}" -S tests/consumers/add_subdirectory -B "$work/add_subdirectory" -DNNI_SOURCE="$root" &&
-    cmake --build "$work/add_subdirectory" -j "$(jobs)" && ctest --test-dir "$work/add_subdirectory" --output-on-failure
+
+# refused COMPONENT TEXT PREFIX: find_package fails and says TEXT.
+refused() {
+  local build=$work/wrong_component output
+  rm -rf "$build"
+  output=$(cmake -S tests/consumers/wrong_component -B "$build" -DCOMPONENT="$1" -DCMAKE_PREFIX_PATH="$3" 2>&1) &&
+    echo "component $1 was found" && return 1
+  output=$(tr -s ' \n' ' ' <<<"$output")
+  echo "$output"
+  [[ $output == *"$2"* ]] || { echo "the message lacks: $2" && return 1; }
+}
+components() {
+  cmake -S . -B "$work/core" -G Ninja -DNNI_COMPONENTS= -DNNI_BUILD_COMPILED=OFF -DNNI_BUILD_PROGRAMS=OFF \
+    -DNNI_BUILD_TESTS=OFF -DNNI_BUILD_EXAMPLES=OFF -DNNI_BUILD_BENCHMARKS=OFF &&
+    cmake --install "$work/core" --prefix "$work/core_prefix" &&
+    refused teleport "nni has no component teleport; this installation has nni, all, sqlite, http, process, compiled." \
+      "$work/prefix" &&
+    refused sqlite "This installation of nni was made without the component sqlite; it has nni, all." "$work/core_prefix" &&
+    ! cmake -S . -B "$work/unknown" -G Ninja -DNNI_COMPONENTS=teleport 2>"$work/unknown.txt" &&
+    grep -q 'nni has no component "teleport"' "$work/unknown.txt"
+}
+
+debian_package() {
+  local package extracted=$work/deb_root
+  (cd build/package && rm -f ./*.deb && cpack --config CPackConfig.cmake) && package=$(ls build/package/*.deb) &&
+    dpkg-deb --info "$package" && dpkg-deb -x "$package" "$extracted" && "$extracted/usr/bin/nni-keeper" --help &&
+    cmake -G Ninja "${launcher[@]}" -S tests/consumers/find_package -B "$work/debian" \
+      -DCMAKE_PREFIX_PATH="$extracted/usr" && cmake --build "$work/debian" --target compiled && "$work/debian/compiled"
+}
+add_subdirectory_consumer() { consumer add_subdirectory add_subdirectory -DNNI_SOURCE="$root"; }
+fetch_content_consumer() {
+  consumer fetch_content fetch_content -DNNI_REPOSITORY="$root" -DNNI_COMMIT="$(git rev-parse HEAD)"
+}
+
+# Nothing but a compiler and an include path.
+single_header() {
+  local build=$work/single_header unit
+  scripts/amalgamate.py "$build/include" && mkdir -p "$build/objects" || return
+  for unit in experiment.cpp second_unit.cpp single_header/bodies.cpp; do
+    "${cached[@]}" g++ -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -I "$build/include" \
+      -DNNI_WITH_SQLITE=1 -DNNI_WITH_HTTP=1 -DNNI_WITH_PROCESS=1 \
+      -c "tests/consumers/$unit" -o "$build/objects/$(basename "$unit" .cpp).o" || return
+  done
+  g++ "$build"/objects/*.o -pthread -lsqlite3 -o "$build/program" && "$build/program"
 }
 
 step "installing the library" install_library
-step "a project that calls find_package" find_package_consumer
-step "a project that calls add_subdirectory" add_subdirectory_consumer
-echo "$passed passed, $failed failed, 0 skipped"
+step "find_package: header-only, and compiled" find_package_consumer
+step "find_package: components that are missing or unknown" components
+step "a Debian package, unpacked, and a project that uses it" debian_package
+step "add_subdirectory" add_subdirectory_consumer
+if git rev-parse -q --verify HEAD >/dev/null 2>&1; then
+  step "FetchContent, of the last commit" fetch_content_consumer
+else
+  echo "== FetchContent: skipped, because this is no git repository" && skipped=$((skipped + 1))
+fi
+step "single header: three units, one with the bodies" single_header
+echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -1,0 +1,3 @@
+// The one unit of a program that compiles the bodies.
+#define NNI_IMPLEMENTATION
+#include <nni/nni.hpp>
