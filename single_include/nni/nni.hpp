@@ -3161,6 +3161,124 @@ template <class T>
 
 }  // namespace nni::async
 
+// ---- nni/core/crash_point.hpp
+
+/// @file
+/// Named places at which tests kill the process. They exist only where `NNI_CRASH_POINTS` is 1, which is for tests;
+/// everywhere else the macros are nothing.
+///
+/// The environment says what happens:
+///  - `NNI_CRASH_POINT=NAME#N` kills the process, with SIGKILL to itself, when it passes the point for the N-th time;
+///  - `NNI_CRASH_MARK=FILE` makes it happen once: the file is made first, and where it exists nothing is killed. Then
+///    `NNI_CRASH_POINT` may name several points, separated by `;`: each comes after the one before it, in the same or
+///    in a later process, with `FILE.0`, `FILE.1`, ... as marks;
+///  - `NNI_CRASH_TRACE=FILE` gets a line for each passage: the process and the name.
+///
+/// Points in a keeper have names that begin with `keeper: `.
+
+#if defined(NNI_CRASH_POINTS) && NNI_CRASH_POINTS
+
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace nni::detail {
+
+/// What the environment asks for, and how often each point was passed. One per process; any thread.
+class CrashPoints {
+ public:
+  static CrashPoints& instance() {
+    static CrashPoints* const points = new CrashPoints;  // outlives threads that pass points while the process ends
+    return *points;
+  }
+
+  /// The process passes a point.
+  void pass(std::string_view name) {
+    const std::lock_guard lock(mutex_);
+    if (trace_ >= 0) {
+      const std::string line = std::to_string(::getpid()) + " " + std::string(name) + "\n";
+      (void)!::write(trace_, line.data(), line.size());
+    }
+    if (name != name_ || ++passed_ != count_ || !make_mark()) return;
+    ::kill(::getpid(), SIGKILL);
+    for (;;) ::pause();
+  }
+
+  /// A point that is passed when the records that this thread is making are kept.
+  void note(std::string_view name) { noted().emplace_back(name); }
+
+  /// They are kept.
+  void kept() {
+    std::vector<std::string> names;
+    names.swap(noted());
+    for (const std::string& name : names) pass(name);
+  }
+
+ private:
+  CrashPoints() {
+    const auto variable = [](const char* name) -> std::string {
+      const char* const value = std::getenv(name);
+      return value ? value : "";
+    };
+    if (const std::string file = variable("NNI_CRASH_TRACE"); !file.empty())
+      trace_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    std::string points = variable("NNI_CRASH_POINT");
+    mark_ = variable("NNI_CRASH_MARK");
+    for (int number = 0; !points.empty(); ++number) {
+      const std::size_t end = points.find(';');
+      const std::string point = points.substr(0, end);
+      points.erase(0, end == std::string::npos ? end : end + 1);
+      if (!mark_.empty() && ::access((mark_ + "." + std::to_string(number)).c_str(), F_OK) == 0) continue;
+      if (!mark_.empty()) mark_ += "." + std::to_string(number);
+      name_ = point.substr(0, point.rfind('#'));
+      count_ = std::strtol(point.c_str() + point.rfind('#') + 1, nullptr, 10);
+      return;
+    }
+  }
+
+  bool make_mark() const {
+    if (mark_.empty()) return true;
+    const int file = ::open(mark_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    return file >= 0;
+  }
+
+  static std::vector<std::string>& noted() {
+    thread_local std::vector<std::string> names;
+    return names;
+  }
+
+  std::mutex mutex_;
+  int trace_ = -1;
+  std::string name_;  // the point that kills; empty: none does
+  std::string mark_;
+  long count_ = 0;
+  long passed_ = 0;
+};
+
+}  // namespace nni::detail
+
+#define NNI_CRASH_POINT(name) ::nni::detail::CrashPoints::instance().pass(name)
+#define NNI_CRASH_POINT_WHEN_KEPT(name) ::nni::detail::CrashPoints::instance().note(name)
+#define NNI_CRASH_POINTS_KEPT() ::nni::detail::CrashPoints::instance().kept()
+
+#else
+
+/// The process passes the named point.
+#define NNI_CRASH_POINT(name) static_cast<void>(0)
+/// The named point is passed when the records that this thread is making are kept.
+#define NNI_CRASH_POINT_WHEN_KEPT(name) static_cast<void>(0)
+/// The records that this thread was making are kept.
+#define NNI_CRASH_POINTS_KEPT() static_cast<void>(0)
+
+#endif
+
 // ---- nni/core/queue.hpp
 
 #include <boost/container/deque.hpp>
@@ -3781,6 +3899,7 @@ class Engine {
         co_await std::move(work);
       }
     } else if (auto* acknowledge = std::get_if<Acknowledge>(&action)) {
+      NNI_CRASH_POINT("before acknowledgement");
       auto work = parts_.channel.acknowledge(acknowledge->receipt);
       co_await std::move(work);
     } else if (auto* metric = std::get_if<ReportMetric>(&action)) {
@@ -3789,6 +3908,7 @@ class Engine {
     } else if (auto* outcome = std::get_if<ReportOutcome>(&action)) {
       auto work = parts_.advisor.trial_ended(outcome->outcome);
       co_await std::move(work);
+      NNI_CRASH_POINT("tuner told");
     } else if (auto* cancel = std::get_if<Cancel>(&action)) {
       auto work = cancel_trial(cancel->run, cancel->why);
       co_await std::move(work);
@@ -3803,6 +3923,7 @@ class Engine {
     try {
       auto work = parts_.service.submit_trial_job(std::move(form));
       co_await std::move(work);
+      NNI_CRASH_POINT("spawned");
     } catch (const std::exception& error) {
       if (async::is_cancellation(std::current_exception())) throw;
       failure = error.what();
@@ -3869,6 +3990,7 @@ class Engine {
     while (true) {
       auto next = parts_.channel.next_message();
       TrialMessage message = co_await std::move(next);
+      NNI_CRASH_POINT("message received");
       if (message.kind == TrialMessage::Kind::garbage && ledger_->counts().garbage == 0)
         context_->log().warning(
             "experiment", "run " + to_string(message.metric.run) +
@@ -3889,6 +4011,7 @@ class Engine {
       } else if (const auto* queued = std::get_if<JobQueued>(&event)) {
         board_->set_waiting_reason(queued->reason);
       } else if (const auto* ended = std::get_if<JobEnded>(&event)) {
+        NNI_CRASH_POINT("exit seen");
         auto settled = settle(ended->run);
         co_await std::move(settled);
       } else {
@@ -4998,8 +5121,10 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
     auto replaying = replay(board);
     co_await std::move(replaying);
   }
+  NNI_CRASH_POINT("history told");
   auto serving = service_.start(context);
   co_await std::move(serving);
+  NNI_CRASH_POINT("service started");
 }
 
 // Tells the advisor what it learnt before, and the board who was best.
@@ -5081,6 +5206,7 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   try {
     auto adopting = adopt_open_runs();
     const std::vector<JobReport> reports = co_await std::move(adopting);
+    NNI_CRASH_POINT("runs adopted");
     const auto alive = std::count_if(reports.begin(), reports.end(), [](const JobReport& report) {
       return report.state == JobReport::State::running;
     });
@@ -5128,6 +5254,7 @@ awaitable<void> Experiment<Service, Policies...>::close_policies(Context& contex
 template <class Service, class... Policies>
 awaitable<void> Experiment<Service, Policies...>::close_one(Context& context, awaitable<void> work, const char* what) {
   try {
+    NNI_CRASH_POINT("clean-up");
     auto limited = async::with_timeout(std::move(work), context.shutdown_limit() + std::chrono::seconds(1));
     co_await std::move(limited);
   } catch (const std::exception& error) {
@@ -9285,7 +9412,7 @@ namespace nni::trial {
 /// Settings of `Client`.
 struct ClientOptions {
   CourierOptions courier = {};
-  std::size_t max_batch = 128;     ///< values in one request; more means higher rates and later answers
+  std::size_t max_batch = 64;     ///< values in one request; more means higher rates and later answers
   std::size_t max_pending = 1024;  ///< values that may wait; then reporting waits too
   Duration flush_limit = std::chrono::seconds(60);  ///< how long the destructor waits for values that were not recorded
   /// Called by the sending thread with each answer: number of values that are recorded now, and the time from their
@@ -13434,7 +13561,9 @@ NNI_INLINE Database& prepared(Database& database) {
   if (!known) {
     Transaction all(database, Transaction::Kind::writing);
     SqliteSchema::create(database);
+    NNI_CRASH_POINT("creation of the store");
     all.commit();
+    NNI_CRASH_POINT("creation of the store");
   }
   return database;
 }
@@ -13476,7 +13605,10 @@ NNI_INLINE void SqliteRecorder::record(std::span<const StoreEvent> events, TimeP
     }
     for (const StoreEvent& event : events) std::visit([this](const auto& what) { take(what); }, event);
     write_changes();
+    NNI_CRASH_POINT("before commit");
     commit_.execute();
+    NNI_CRASH_POINT("committed");
+    NNI_CRASH_POINTS_KEPT();
   } catch (...) {
     database_.roll_back();
     throw;
@@ -13547,6 +13679,7 @@ NNI_INLINE void SqliteRecorder::take(const TrialOrdered& event) {
 }
 
 NNI_INLINE void SqliteRecorder::take(const RunIntended& event) {
+  NNI_CRASH_POINT_WHEN_KEPT("intent written");
   StoredTrial& trial = held(event.run.trial);
   if (trial.trial.has_run) {
     write_run(trial);
@@ -13558,6 +13691,7 @@ NNI_INLINE void SqliteRecorder::take(const RunIntended& event) {
 }
 
 NNI_INLINE void SqliteRecorder::take(const RunStarted& event) {
+  NNI_CRASH_POINT_WHEN_KEPT("started recorded");
   StoredTrial& trial = held(event.started.run.trial);
   trial.trial.started(event);
   write_event(trial, event.started.at, to_string(TrialJobStatus::running), {});
@@ -13584,6 +13718,7 @@ NNI_INLINE void SqliteRecorder::take(const MetricReceived& event) {
 }
 
 NNI_INLINE void SqliteRecorder::take(const RunEnded& event) {
+  NNI_CRASH_POINT_WHEN_KEPT("ended recorded");
   StoredTrial& trial = held(event.run.trial);
   trial.trial.ended(event);
   // A trial that is tried again waits: a terminal event would hide it from whoever resumes.
@@ -13678,7 +13813,9 @@ NNI_INLINE bool SqliteRecorder::wants_tidying() const noexcept {
 
 NNI_INLINE void SqliteRecorder::tidy() {
   const int frames = database_.log_frames();
+  NNI_CRASH_POINT("checkpoint");
   database_.checkpoint(false);
+  NNI_CRASH_POINT("checkpoint");
   checkpointed_at_ = frames;
 }
 
@@ -13695,9 +13832,12 @@ NNI_INLINE void SqliteRecorder::finish(TimePoint now) {
       SqliteSchema::create_indexes(database_);
       all.commit();
     }
+    NNI_CRASH_POINT("checkpoint");
     database_.checkpoint(true);
+    NNI_CRASH_POINT("checkpoint");
     log_.reset();
     database_.leave_log();
+    NNI_CRASH_POINT("checkpoint");
   } catch (const Error& error) {
     if (!async::is_cancellation(error.code())) throw;
   }
@@ -13846,12 +13986,15 @@ NNI_INLINE SqliteStore::Opened SqliteStore::open_files(
     return result;
   }
   make_directories(file.parent_path());
+  NNI_CRASH_POINT("creation of the store");
   OwnerLock lock(home);
+  NNI_CRASH_POINT("creation of the store");
   const bool is_new = !std::filesystem::exists(file);
   result.recorder = std::make_unique<SqliteRecorder>(file, std::move(lock), Owner::current());
   result.snapshot = result.recorder->restore();
   result.view = std::make_unique<SqliteView>(file);
   if (is_new) sync_directory(file.parent_path());
+  NNI_CRASH_POINT("creation of the store");
   return result;
 }
 
@@ -15673,6 +15816,7 @@ class Daemon::Core {
           error.code(), "the socket of the keeper cannot be made in " + keeper_directory(options_.directory).string());
     }
     ::umask(before);
+    NNI_CRASH_POINT("keeper: listening");
   }
 
   void run() {
@@ -15749,6 +15893,7 @@ class Daemon::Core {
     told_finished_ = false;
     first_manager_timer_.cancel();
     log_.info("keeper", "manager connected: " + hello.owner);
+    NNI_CRASH_POINT("keeper: manager connected");
     return {};
   }
 
@@ -15804,6 +15949,7 @@ class Daemon::Core {
     if (manager_ && finishing_ && !std::exchange(told_finished_, true)) manager_->send_finished();
     if (!may_end_ || (manager_ && !stopping_)) return;
     ending_ = true;
+    NNI_CRASH_POINT("keeper: clean-up");
     socket_->remove();
     boost::system::error_code ignored;
     acceptor_.close(ignored);
@@ -16021,6 +16167,7 @@ NNI_INLINE void KeeperCore::launch(const StartOrder& order) {
     launched = launcher_.launch(*spec);
   }
   if (!launched.succeeded()) return fail_start(order.run, process::explain(*spec, launched.error));
+  NNI_CRASH_POINT("keeper: spawned");
 
   Run& run = runs_.at(order.run);
   run.process = launched.process;
@@ -16029,6 +16176,7 @@ NNI_INLINE void KeeperCore::launch(const StartOrder& order) {
   Record started(Record::Kind::started, order.run, run.started);
   started.process = run.process;
   run.started_position = append(started, true);
+  NNI_CRASH_POINT_WHEN_KEPT("keeper: started recorded");
   reaper_->watch(run.process.pid);
 }
 
@@ -16100,6 +16248,7 @@ NNI_INLINE void KeeperCore::acknowledge(const std::vector<AcknowledgedRange>& ra
         spool_.release(ended->second);
         starts_of_ends_.erase(ended);
       } else if (const auto final = finals_.find(position); final != finals_.end()) {
+        NNI_CRASH_POINT("keeper: before acknowledgement");
         if (--final->second->open == 0) final->second->message.acknowledge();
         finals_.erase(final);
       }
@@ -16113,6 +16262,7 @@ NNI_INLINE void KeeperCore::ended(const process::Exit& exit) {
   const auto known = pids_.find(exit.pid);
   if (known == pids_.end()) return;  // an orphan that was adopted
   const RunId run = known->second;
+  NNI_CRASH_POINT("keeper: exit seen");
   pids_.erase(known);
   Run& state = runs_.at(run);
   process::signal_group(exit.pid, SIGKILL);
@@ -16150,6 +16300,7 @@ NNI_INLINE void KeeperCore::record_end(RunId run, Run& state, JobEnd end) {
   record.end = std::move(end);
   const std::uint64_t started = state.started_position;
   const std::uint64_t position = append(record);
+  NNI_CRASH_POINT_WHEN_KEPT("keeper: ended recorded");
   if (started != 0) starts_of_ends_[position] = started;
   if (channel_) channel_->dismiss(run);
   runs_.erase(run);
@@ -16158,6 +16309,7 @@ NNI_INLINE void KeeperCore::record_end(RunId run, Run& state, JobEnd end) {
 NNI_INLINE void KeeperCore::received(trial::ChannelMessage message) {
   const auto found = runs_.find(message.run);
   if (found == runs_.end()) return;
+  NNI_CRASH_POINT("keeper: message received");
   found->second.has_reported = true;
   const std::uint64_t first = spool_.next_position();
   const TimePoint now = wall_now();
@@ -16225,7 +16377,9 @@ NNI_INLINE void KeeperCore::recover() {
     throw Error(boost::system::error_code(errno, boost::system::system_category()),
                 "the directory " + surroundings_.trials + " cannot be opened");
 
+  NNI_CRASH_POINT("keeper: creation of the spool");
   const Lock::Before before = lock_.acquire(own / "lock");
+  NNI_CRASH_POINT("keeper: creation of the spool");
   std::unordered_map<RunId, Record> open_runs;
   spool_.open(own / "spool", [&](std::uint64_t position, std::string_view payload) {
     const Result<Record> record = decode_record(payload, position);
@@ -16235,6 +16389,7 @@ NNI_INLINE void KeeperCore::recover() {
     if (record->kind == Record::Kind::started) open_runs[record->run] = *record;
     if (record->kind == Record::Kind::ended) open_runs.erase(record->run);
   });
+  NNI_CRASH_POINT("keeper: creation of the spool");
   frames_from_ = spool_.next_position();
   if (before == Lock::Before::orderly && open_runs.empty()) return;
 
@@ -16252,6 +16407,7 @@ NNI_INLINE void KeeperCore::recover() {
       if (run && !open_runs.contains(*run)) open_runs[*run] = Record(Record::Kind::started, *run, TimePoint{});
     }
     process::kill_and_wait(left_over, std::chrono::seconds(5));
+    NNI_CRASH_POINT("keeper: left-overs ended");
   }
   const char* const reason =
       before == Lock::Before::rebooted
@@ -16268,6 +16424,7 @@ NNI_INLINE void KeeperCore::recover() {
   if (const int error = spool_.flush())
     throw Error(boost::system::error_code(error, boost::system::system_category()),
                 "the spool in " + own.string() + " cannot be written");
+  NNI_CRASH_POINT("keeper: losses recorded");
   frames_.clear();
   frames_from_ = spool_.next_position();
   log_.warning("keeper", "the keeper before this one ended unexpectedly: " + std::to_string(open_runs.size()) +
@@ -16283,7 +16440,9 @@ NNI_INLINE awaitable<void> KeeperCore::close() {
   stop();
   if (const int error = spool_.sync())
     log_.error("keeper", "the spool could not be put on the disk: " + std::string(std::strerror(error)));
+  NNI_CRASH_POINT("keeper: clean-up");
   spool_.clear_if_unneeded();
+  NNI_CRASH_POINT("keeper: clean-up");
   if (runs_.empty()) lock_.release();
 }
 
@@ -16328,7 +16487,12 @@ NNI_INLINE void KeeperCore::flush() {
     log_.info("keeper", "the spool can be written again");
     if (trouble_listener_) trouble_listener_({});
   }
-  for (trial::ChannelMessage& message : std::exchange(after_write_, {})) message.acknowledge();
+  NNI_CRASH_POINT("keeper: committed");
+  NNI_CRASH_POINTS_KEPT();
+  for (trial::ChannelMessage& message : std::exchange(after_write_, {})) {
+    NNI_CRASH_POINT("keeper: before acknowledgement");
+    message.acknowledge();
+  }
   const std::uint64_t end = spool_.next_position();
   if (listener_ && frames_from_ != end) listener_(frames_, frames_from_, end);
   frames_from_ = end;
@@ -17615,6 +17779,7 @@ NNI_INLINE std::uint64_t Spool::read(std::uint64_t from, std::size_t max_bytes, 
 NNI_INLINE bool Spool::clear_if_unneeded() {
   if (unacknowledged_ != 0 || !kept_.empty() || pending_records_ != 0) return false;
   if (::ftruncate(file_, detail::spool_header_size) != 0) return false;
+  NNI_CRASH_POINT("keeper: checkpoint");
   end_ = detail::spool_header_size;
   return true;
 }
@@ -17651,7 +17816,9 @@ NNI_INLINE int Spool::rewrite() {
   int error = detail::write_all(file, content, 0, written);
   // What was called synced stays synced; otherwise a loss of power would have taken these records anyway.
   if (error == 0 && synced_once_ && ::fdatasync(file) != 0) error = errno;
+  NNI_CRASH_POINT("keeper: checkpoint");
   if (error == 0 && ::rename(fresh.c_str(), path_.c_str()) != 0) error = errno;
+  NNI_CRASH_POINT("keeper: checkpoint");
   if (error != 0) {
     ::close(file);
     ::unlink(fresh.c_str());
