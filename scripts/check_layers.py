@@ -8,7 +8,7 @@ import re
 import sys
 
 LEVELS = [["core"], ["async"], ["concepts"],
-          ["process", "net", "ssh", "kube", "azure", "config", "keeper", "trial"],
+          ["files", "process", "net", "ssh", "kube", "azure", "config", "keeper", "trial"],
           ["platforms", "scheduling", "storage", "transport", "tuning", "assessing", "datastore"],
           ["session"], ["experiment", "nas"], ["dynamic", "manager", "web"]]
 LEVEL = {folder: level for level, folders in enumerate(LEVELS) for folder in folders}

@@ -43,6 +43,9 @@
 #include <nni/experiment/impl/board.ipp>
 #include <nni/experiment/impl/options.ipp>
 #include <nni/experiment/impl/summary.ipp>
+#include <nni/files/impl/directory.ipp>
+#include <nni/files/impl/file.ipp>
+#include <nni/files/impl/system.ipp>
 #include <nni/net/impl/http.ipp>
 #include <nni/net/impl/url.ipp>
 #include <nni/platforms/impl/in_process.ipp>

@@ -17,6 +17,7 @@
 #include <nni/core/macros.hpp>
 #include <nni/core/status.hpp>
 #include <nni/core/time.hpp>
+#include <nni/files/system.hpp>
 #include <nni/keeper/protocol.hpp>
 #include <nni/process/reaper.hpp>
 
@@ -34,6 +35,7 @@ struct KeeperOptions {
   std::string platform = "local";                                  ///< what trials find in NNI_PLATFORM
   process::Reaper::Scope scope = process::Reaper::Scope::watched;  ///< `everything` in a process of its own
   Duration grace = std::chrono::seconds(5);                        ///< between SIGINT and SIGKILL
+  std::shared_ptr<files::System> files = files::System::real();    ///< makes the calls of the spool
 };
 
 /// Runs the trials of one experiment on this machine: starts, waits, kills, serves their channel, and keeps an account

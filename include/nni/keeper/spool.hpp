@@ -6,10 +6,16 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include <boost/system/error_code.hpp>
 
 #include <nni/core/macros.hpp>
+#include <nni/files/file.hpp>
+#include <nni/files/system.hpp>
 
 namespace nni::keeper {
 
@@ -20,16 +26,19 @@ namespace nni::keeper {
 /// acknowledged is dropped from time to time by rewriting the rest. Each record carries a checksum, and a tail that was
 /// torn by a crash is cut off when the file is opened.
 ///
+/// When the disk refuses a sync, what is needed is read back and written into another file, since nothing that the old
+/// one is told from then on can be believed.
+///
 /// Blocking, for one thread. One process has a spool open; its owner sees to that with a lock.
 class Spool {
  public:
   /// Called for records: position and payload, which is valid during the call.
   using Visitor = std::function<void(std::uint64_t position, std::string_view payload)>;
 
-  Spool() = default;
+  /// @param system  makes the calls
+  explicit Spool(std::shared_ptr<files::System> system = files::System::real()) : system_(std::move(system)) {}
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
-  ~Spool();
 
   /// Opens or creates the file. All records in it count as not acknowledged.
   ///
@@ -39,7 +48,7 @@ class Spool {
   ///                be read or written
   void open(const std::filesystem::path& path, const Visitor& visit);
 
-  [[nodiscard]] bool is_open() const noexcept { return file_ >= 0; }
+  [[nodiscard]] bool is_open() const noexcept { return file_.is_open(); }
 
   /// Adds a record to the buffer.
   /// @param keep  the record stays in the file beyond its acknowledgement, until `release`
@@ -51,7 +60,7 @@ class Spool {
   [[nodiscard]] int flush();
 
   /// Writes the buffer and waits until everything is on the disk.
-  /// @returns  0, or the `errno` of the failure; nothing may be called synced then
+  /// @returns  0, or the `errno` of the failure; nothing may be called synced then. Call again later.
   [[nodiscard]] int sync();
 
   /// Takes positions as acknowledged; unknown ones are ignored.
@@ -65,6 +74,7 @@ class Spool {
   /// @param from       first position of interest
   /// @param max_bytes  stops after about this much
   /// @returns          the position to go on from; `written_end()` when there is no more
+  /// @throws Error  when the file cannot be read, `Errc::store_corrupt` when a record in it is not what was written
   std::uint64_t read(std::uint64_t from, std::size_t max_bytes, const Visitor& visit);
 
   /// The position that the next record gets.
@@ -96,11 +106,12 @@ class Spool {
   void load(std::string_view content, const Visitor& visit);
   int write_out();
   void compact_if_worthwhile();
-  int rewrite();
+  boost::system::error_code rewrite();
   void drop_slot_prefix();
 
+  std::shared_ptr<files::System> system_;
   std::filesystem::path path_;
-  int file_ = -1;
+  files::File file_;
   std::uint64_t end_ = 0;  ///< bytes that are written
   std::string pending_;
   std::size_t pending_records_ = 0;  ///< records in the buffer, the last ones of `slots_`
@@ -109,7 +120,6 @@ class Spool {
   std::map<std::uint64_t, Slot> kept_;  ///< acknowledged, but still needed
   std::size_t unacknowledged_ = 0;
   std::uint64_t needed_bytes_ = 0;
-  bool synced_once_ = false;
 };
 
 }  // namespace nni::keeper

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <string_view>
 
+#include <nni/core/checksum.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/core/time.hpp>
 
@@ -144,32 +144,7 @@ inline void store_u64(char* at, std::uint64_t value) noexcept {
   return value;
 }
 
-namespace detail {
-
-struct Crc32cTable {
-  std::array<std::uint32_t, 256> entries{};
-  constexpr Crc32cTable() noexcept {
-    for (std::uint32_t index = 0; index < 256; ++index) {
-      std::uint32_t value = index;
-      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) ? 0x82f63b78U : 0);
-      entries[index] = value;
-    }
-  }
-};
-inline constexpr Crc32cTable crc32c_table;
-
-}  // namespace detail
-
-/// CRC-32C (Castagnoli) of some bytes.
-///
-/// @param bytes  what is summed
-/// @param seed   the result for the bytes before, 0 at the start
-/// Source: RFC 3720, appendix B.4, which also gives the values that the tests check.
-[[nodiscard]] constexpr std::uint32_t crc32c(std::string_view bytes, std::uint32_t seed = 0) noexcept {
-  std::uint32_t value = ~seed;
-  for (const char byte : bytes)
-    value = (value >> 8) ^ detail::crc32c_table.entries[(value ^ static_cast<unsigned char>(byte)) & 0xff];
-  return ~value;
-}
+/// The checksum of the spool; it lives with the vocabulary.
+using nni::crc32c;
 
 }  // namespace nni::keeper

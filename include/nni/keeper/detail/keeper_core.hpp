@@ -40,7 +40,8 @@ namespace nni::keeper::detail {
 class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
  public:
   KeeperCore(boost::asio::any_io_executor executor, KeeperOptions options, Log log)
-      : executor_(std::move(executor)),
+      : spool_(options.files),
+        executor_(std::move(executor)),
         options_(std::move(options)),
         log_(std::move(log)),
         kill_timer_(executor_),

@@ -6,12 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <nni/core/crash_point.hpp>
 #include <nni/core/error.hpp>
+#include <nni/files/directory.hpp>
 #include <nni/keeper/protocol.hpp>
 #include <nni/keeper/spool.hpp>
 #include <nni/keeper/wire.hpp>
@@ -35,31 +32,6 @@ NNI_INLINE std::string spool_header() {
   return header;
 }
 
-NNI_INLINE int write_all(int file, std::string_view bytes, std::uint64_t offset, std::size_t& written) {
-  written = 0;
-  while (written < bytes.size()) {
-    const ssize_t got =
-        ::pwrite(file, bytes.data() + written, bytes.size() - written, static_cast<off_t>(offset + written));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno;
-    if (got == 0) return ENOSPC;
-    written += static_cast<std::size_t>(got);
-  }
-  return 0;
-}
-
-NNI_INLINE int read_all(int file, char* to, std::size_t size, std::uint64_t offset, std::size_t& got) {
-  got = 0;
-  while (got < size) {
-    const ssize_t part = ::pread(file, to + got, size - got, static_cast<off_t>(offset + got));
-    if (part < 0 && errno == EINTR) continue;
-    if (part < 0) return errno;
-    if (part == 0) return 0;
-    got += static_cast<std::size_t>(part);
-  }
-  return 0;
-}
-
 struct StoredRecord {
   std::uint64_t position = 0;
   std::string_view payload;
@@ -80,59 +52,46 @@ NNI_INLINE std::optional<StoredRecord> parse_record(std::string_view bytes) {
   return record;
 }
 
-NNI_INLINE Error spool_error(int error, const std::filesystem::path& path, const char* what) {
-  return Error(
-      boost::system::error_code(error, boost::system::system_category()), "the spool " + path.string() + " " + what);
-}
-
-/// Makes a rename or a new name survive a loss of power.
-NNI_INLINE int sync_directory(const std::filesystem::path& directory) {
-  const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return errno;
-  const int result = ::fsync(file) == 0 ? 0 : errno;
-  ::close(file);
-  return result;
+NNI_INLINE Error spool_error(boost::system::error_code error, const std::filesystem::path& path, const char* what) {
+  return Error(error, "the spool " + path.string() + " " + what);
 }
 
 }  // namespace detail
 
-NNI_INLINE Spool::~Spool() {
-  if (file_ >= 0) ::close(file_);
-}
-
 NNI_INLINE void Spool::open(const std::filesystem::path& path, const Visitor& visit) {
   path_ = path;
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file_ < 0) throw detail::spool_error(errno, path, "cannot be opened");
-  struct stat info{};
-  if (::fstat(file_, &info) != 0) throw detail::spool_error(errno, path, "cannot be read");
-
-  std::string content(static_cast<std::size_t>(info.st_size), '\0');
-  std::size_t got = 0;
-  if (const int error = detail::read_all(file_, content.data(), content.size(), 0, got))
-    throw detail::spool_error(error, path, "cannot be read");
-  content.resize(got);
+  boost::system::error_code failure = file_.open(path, files::Access::write, system_);
+  std::string content;
+  if (!failure) failure = file_.read_all(content);
+  if (failure && failure != boost::system::errc::no_such_file_or_directory)
+    throw detail::spool_error(failure, path, "cannot be read");
 
   const std::string header = detail::spool_header();
   // A file that ends within the header was created by a process that died at once: nothing is lost with it.
-  if (content.size() >= detail::spool_header_size) {
-    if (!content.starts_with(detail::spool_magic))
-      throw Error(
-          Errc::store_corrupt, "the file " + path.string() + " is not a spool; move it away to go on without it");
-    if (content.compare(0, header.size(), header) != 0)
-      throw Error(
-          Errc::store_corrupt,
-          "the spool " + path.string() +
-              " was written by another version of this library; finish the experiment with "
-              "that version, or move the file away and lose what is in it");
-    load(content, visit);
-  } else {
-    std::size_t written = 0;
-    if (const int error = detail::write_all(file_, header, 0, written))
-      throw detail::spool_error(error, path, "cannot be written");
+  if (content.size() < detail::spool_header_size) {
+    if ((failure = files::replace_file(system_, path, header, file_, 0600)))
+      throw detail::spool_error(failure, path, "cannot be written");
     end_ = header.size();
+    return;
   }
-  if (::ftruncate(file_, static_cast<off_t>(end_)) != 0) throw detail::spool_error(errno, path, "cannot be shortened");
+  if (!content.starts_with(detail::spool_magic))
+    throw Error(Errc::store_corrupt, "the file " + path.string() + " is not a spool; move it away to go on without it");
+  if (content.compare(0, header.size(), header) != 0)
+    throw Error(
+        Errc::store_corrupt,
+        "the spool " + path.string() +
+            " was written by another version of this library; finish the experiment with "
+            "that version, or move the file away and lose what is in it");
+  load(content, visit);
+  if (content.size() > end_) {
+    // On the disk before anything is written behind the cut: no loss of power may join old bytes to new ones.
+    if ((failure = file_.truncate(end_))) throw detail::spool_error(failure, path, "cannot be shortened");
+    if ((failure = file_.sync())) throw detail::spool_error(failure, path, "cannot be shortened");
+  }
+  // The process before this one may have seen a sync fail, after which the kernel takes these bytes for clean. Written
+  // again, they are part of the next sync.
+  if (const auto refused = file_.write(std::string_view(content).substr(0, static_cast<std::size_t>(end_)), 0))
+    file_.set_poison(refused);
 }
 
 NNI_INLINE void Spool::load(std::string_view content, const Visitor& visit) {
@@ -173,9 +132,7 @@ NNI_INLINE std::uint64_t Spool::append(std::string_view payload, bool keep) {
 
 NNI_INLINE int Spool::write_out() {
   if (pending_.empty()) return 0;
-  std::size_t written = 0;
-  if (const int error = detail::write_all(file_, pending_, end_, written))
-    return error;  // the next try writes the same bytes again
+  if (const auto failure = file_.write(pending_, end_)) return failure.value();  // the next try writes them all again
   end_ += pending_.size();
   pending_.clear();
   pending_records_ = 0;
@@ -190,12 +147,8 @@ NNI_INLINE int Spool::flush() {
 
 NNI_INLINE int Spool::sync() {
   if (const int error = write_out()) return error;
-  if (::fdatasync(file_) != 0) return errno;
-  if (!synced_once_) {
-    if (const int error = detail::sync_directory(path_.parent_path())) return error;
-    synced_once_ = true;
-  }
-  return 0;
+  if (!file_.sync()) return 0;
+  return rewrite().value();
 }
 
 NNI_INLINE void Spool::drop_slot_prefix() {
@@ -239,9 +192,13 @@ NNI_INLINE std::uint64_t Spool::read(std::uint64_t from, std::size_t max_bytes, 
   const std::uint64_t wanted = std::min(std::max<std::uint64_t>(max_bytes, first_size), end_ - offset);
   std::string chunk(static_cast<std::size_t>(wanted), '\0');
   std::size_t got = 0;
-  if (const int error = detail::read_all(file_, chunk.data(), chunk.size(), offset, got))
-    throw detail::spool_error(error, path_, "cannot be read");
+  if (const auto failure = file_.read(chunk.data(), chunk.size(), offset, got))
+    throw detail::spool_error(failure, path_, "cannot be read");
   std::string_view rest(chunk.data(), got);
+  if (!detail::parse_record(rest))
+    throw Error(Errc::store_corrupt,
+                "the spool " + path_.string() + " gives back other bytes than were written at " +
+                    std::to_string(offset) + "; look into the system's log for errors of the disk");
   while (const auto record = detail::parse_record(rest)) {
     rest.remove_prefix(record->size);
     position = record->position + 1;
@@ -254,7 +211,7 @@ NNI_INLINE std::uint64_t Spool::read(std::uint64_t from, std::size_t max_bytes, 
 
 NNI_INLINE bool Spool::clear_if_unneeded() {
   if (unacknowledged_ != 0 || !kept_.empty() || pending_records_ != 0) return false;
-  if (::ftruncate(file_, detail::spool_header_size) != 0) return false;
+  if (file_.truncate(detail::spool_header_size)) return false;
   NNI_CRASH_POINT("keeper: checkpoint");
   end_ = detail::spool_header_size;
   return true;
@@ -266,7 +223,7 @@ NNI_INLINE void Spool::compact_if_worthwhile() {
   (void)rewrite();  // a failure leaves the old file in use; the next flush tries again
 }
 
-NNI_INLINE int Spool::rewrite() {
+NNI_INLINE boost::system::error_code Spool::rewrite() {
   std::vector<std::pair<std::uint64_t, Slot*>> needed;
   for (auto& [position, slot] : kept_) needed.emplace_back(position, &slot);
   for (std::size_t at = 0; at < slots_.size(); ++at)
@@ -281,33 +238,24 @@ NNI_INLINE int Spool::rewrite() {
     const std::size_t at = content.size();
     content.resize(at + slot->size);
     std::size_t got = 0;
-    if (const int error = detail::read_all(file_, content.data() + at, slot->size, slot->offset, got)) return error;
-    if (got != slot->size) return EIO;
+    if (const auto failure = file_.read(content.data() + at, slot->size, slot->offset, got)) return failure;
+    const auto record = detail::parse_record(std::string_view(content).substr(at, got));
+    if (!record || record->position != position) return {EIO, boost::system::system_category()};
   }
 
-  const std::filesystem::path fresh = path_.string() + ".new";
-  const int file = ::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (file < 0) return errno;
-  std::size_t written = 0;
-  int error = detail::write_all(file, content, 0, written);
-  // What was called synced stays synced; otherwise a loss of power would have taken these records anyway.
-  if (error == 0 && synced_once_ && ::fdatasync(file) != 0) error = errno;
+  files::File fresh;
   NNI_CRASH_POINT("keeper: checkpoint");
-  if (error == 0 && ::rename(fresh.c_str(), path_.c_str()) != 0) error = errno;
+  const boost::system::error_code failure = files::replace_file(system_, path_, content, fresh, 0600);
   NNI_CRASH_POINT("keeper: checkpoint");
-  if (error != 0) {
-    ::close(file);
-    ::unlink(fresh.c_str());
-    return error;
-  }
-  ::close(std::exchange(file_, file));
+  if (!fresh.is_open()) return failure;
+  file_ = std::move(fresh);
   end_ = content.size();
   needed_bytes_ = 0;
   for (std::size_t at = 0; at < needed.size(); ++at) {
     needed[at].second->offset = offsets[at];
     needed_bytes_ += needed[at].second->size;
   }
-  return synced_once_ ? detail::sync_directory(path_.parent_path()) : 0;
+  return failure;
 }
 
 }  // namespace nni::keeper
