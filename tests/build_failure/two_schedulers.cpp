@@ -1,4 +1,4 @@
-// expect: two schedulers given
+// expect: two schedulers given: an Experiment has one policy that models nni::Scheduler
 // Two policies of one role are a mistake that is named.
 
 #include <nni/nni.hpp>

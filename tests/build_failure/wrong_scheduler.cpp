@@ -1,4 +1,4 @@
-// expect: the scheduler policy does not model nni::Scheduler
+// expect: the scheduler policy does not model nni::Scheduler [(]promise 1[)]: its operation is declared otherwise than .PlacementResult place
 // A scheduler whose answer has the wrong type is named, with the concept that it does not model.
 
 #include <nni/nni.hpp>

@@ -36,6 +36,7 @@
 #include <nni/experiment/summary.hpp>
 #include <nni/scheduling/unlimited.hpp>
 #include <nni/session/ledger.hpp>
+#include <nni/session/policy_check.hpp>
 #include <nni/session/policy_set.hpp>
 #include <nni/storage/local_directory.hpp>
 #include <nni/transport/carried.hpp>
@@ -43,6 +44,10 @@
 #include <nni/tuning/random.hpp>
 
 namespace nni {
+
+namespace detail {
+struct OptionsComeFirst {};
+}  // namespace detail
 
 /// Composes policies into an experiment and runs it.
 ///
@@ -70,20 +75,11 @@ namespace nni {
 /// @tparam Policies  at most one of each role
 template <class Service, class... Policies>
 class Experiment {
-  static_assert(TrainingService<Service>, "the first policy of an Experiment does not model nni::TrainingService");
-  static_assert((detail::has_any_role<Policies> && ...),
-                "a policy of this Experiment declares no role (using role = nni::role::...)");
-  static_assert(detail::count_role<role::training_service, Policies...> == 0, "two training services given");
-  static_assert(detail::count_role<role::scheduler, Policies...> <= 1, "two schedulers given");
-  static_assert(detail::count_role<role::storage, Policies...> <= 1, "two storages given");
-  static_assert(detail::count_role<role::metric_transport, Policies...> <= 1, "two metric transports given");
-  static_assert(detail::count_role<role::data_store, Policies...> <= 1, "two data stores given");
-  static_assert(detail::count_role<role::tuner, Policies...> <= 1, "two tuners given");
-  static_assert(detail::count_role<role::assessor, Policies...> <= 1, "two assessors given");
-  static_assert(detail::count_role<role::advisor, Policies...> <= 1, "two advisors given");
-  static_assert(detail::count_role<role::advisor, Policies...> == 0 ||
-                    detail::count_role<role::tuner, Policies...> + detail::count_role<role::assessor, Policies...> == 0,
-                "an advisor replaces tuner and assessor; give one or the other");
+  static_assert(!std::same_as<Service, detail::OptionsComeFirst>,
+                "the first argument of an Experiment is nni::ExperimentOptions, the second its training service "
+                "(nni::TrainingService); the other policies follow in any order");
+  static_assert(detail::check_roles<Policies...>());
+  static_assert(detail::check_service<Service>());
 
  public:
   using scheduler_type = detail::policy_or<role::scheduler, scheduling::Unlimited, Policies...>;
@@ -93,22 +89,24 @@ class Experiment {
   using tuner_type = detail::policy_or<role::tuner, tuning::Random, Policies...>;
   using assessor_type = detail::policy_or<role::assessor, assessing::None, Policies...>;
 
-  static_assert(Scheduler<scheduler_type>, "the scheduler policy does not model nni::Scheduler");
-  static_assert(Storage<storage_type>, "the storage policy does not model nni::Storage");
-  static_assert(DataStore<store_type>, "the data store policy does not model nni::DataStore");
-  static_assert(Tuner<tuner_type>, "the tuner policy does not model nni::Tuner");
-  static_assert(Assessor<assessor_type>, "the assessor policy does not model nni::Assessor");
+  static_assert(detail::check_scheduler<scheduler_type>());
+  static_assert(detail::check_storage<storage_type>());
+  static_assert(detail::check_store<store_type>());
+  static_assert(detail::check_tuner<tuner_type>());
+  static_assert(detail::check_assessor<assessor_type>());
   static_assert(MountsFrom<Service, storage_type>,
-                "the training service cannot mount this storage; compare Service::mount_type and Storage::mount_type");
+                "the training service policy cannot mount this storage policy (nni::MountsFrom, promise 6 of "
+                "nni::Storage): the storage's mount_type does not convert to the service's mount_type");
   static constexpr bool carried = std::same_as<transport_type, transport::Carried>;
   static_assert(!carried || CarriesMessages<Service>,
-                "this training service does not bring messages itself; give a metric transport, for instance "
-                "nni::transport::Http");
+                "the training service policy brings no messages of its trials (it does not model nni::CarriesMessages, "
+                "promise 1 of nni::TrialChannel): give a metric transport, for instance nni::transport::Http");
+  static_assert(detail::check_transport<carried, transport_type, storage_type>());
 
   using advisor_type = typename std::conditional_t<
       detail::count_role<role::advisor, Policies...> == 1, detail::PolicyOr<role::advisor, void, Policies...>,
       std::type_identity<tuning::AsAdvisor<tuner_type, assessor_type>>>::type;
-  static_assert(Advisor<advisor_type>, "the advisor policy does not model nni::Advisor");
+  static_assert(detail::check_advisor<advisor_type>());
 
   /// @param options   settings; see `ExperimentOptions`
   /// @param service   runs the trials
@@ -201,6 +199,11 @@ class Experiment {
 
 template <class Service, class... Policies>
 Experiment(ExperimentOptions, Service, Policies...) -> Experiment<Service, Policies...>;
+
+// Arguments in another order end in a sentence instead of a failed deduction.
+template <class First, class... Rest>
+  requires(!std::convertible_to<First, ExperimentOptions>)
+Experiment(First, Rest...) -> Experiment<detail::OptionsComeFirst>;
 
 }  // namespace nni
 

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
@@ -43,6 +45,18 @@ class InProcess {
   /// @param trial    one trial; called with different handles, by several threads at once
   /// @param options  number of threads
   explicit InProcess(std::function<void(TrialHandle&)> trial, InProcessOptions options = {});
+
+  /// Anything that cannot be called so; it only says so.
+  template <class Callable>
+    requires(!std::same_as<std::remove_cvref_t<Callable>, InProcess> &&
+             !std::convertible_to<Callable, std::function<void(TrialHandle&)>>)
+  explicit InProcess(Callable&&, InProcessOptions = {}) {
+    static_assert(
+        std::convertible_to<Callable, std::function<void(TrialHandle&)>>,
+        "the callable of the training service nni::platforms::InProcess (nni::TrainingService, promise 3) cannot be "
+        "called as `void(nni::TrialHandle&)`, or cannot be copied");
+  }
+
   InProcess(InProcess&&) noexcept;
   InProcess& operator=(InProcess&&) noexcept;
   ~InProcess();

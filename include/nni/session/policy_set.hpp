@@ -6,6 +6,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <nni/core/roles.hpp>
+
 namespace nni::detail {
 
 /// True when a policy declares the role.
@@ -18,6 +20,13 @@ inline constexpr bool has_role<Policy, Role> = std::same_as<typename Policy::rol
 /// True when a policy declares any role.
 template <class Policy>
 inline constexpr bool has_any_role = requires { typename Policy::role; };
+
+/// True when the role that a policy declares is one that an experiment has a place for.
+template <class Policy>
+inline constexpr bool has_known_role =
+    has_role<Policy, role::training_service> || has_role<Policy, role::scheduler> || has_role<Policy, role::storage> ||
+    has_role<Policy, role::metric_transport> || has_role<Policy, role::tuner> || has_role<Policy, role::assessor> ||
+    has_role<Policy, role::advisor> || has_role<Policy, role::data_store>;
 
 /// Number of policies with a role.
 template <class Role, class... Policies>
