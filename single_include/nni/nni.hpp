@@ -4337,6 +4337,15 @@ class Unlimited {
 
 }  // namespace nni::scheduling
 
+// ---- nni/session/policy_check.hpp
+
+/// @file
+/// What the compiler says about a policy that breaks the contract of its role: one sentence that names the policy, the
+/// concept and the promise, in the first error.
+///
+/// A concept answers yes or no, and compilers explain a no by pages of constraints. So a composition asks these functions:
+/// they look at the operations one by one, only when the concept is not modelled, and cost nothing when it is.
+
 // ---- nni/session/policy_set.hpp
 
 namespace nni::detail {
@@ -4351,6 +4360,13 @@ inline constexpr bool has_role<Policy, Role> = std::same_as<typename Policy::rol
 /// True when a policy declares any role.
 template <class Policy>
 inline constexpr bool has_any_role = requires { typename Policy::role; };
+
+/// True when the role that a policy declares is one that an experiment has a place for.
+template <class Policy>
+inline constexpr bool has_known_role =
+    has_role<Policy, role::training_service> || has_role<Policy, role::scheduler> || has_role<Policy, role::storage> ||
+    has_role<Policy, role::metric_transport> || has_role<Policy, role::tuner> || has_role<Policy, role::assessor> ||
+    has_role<Policy, role::advisor> || has_role<Policy, role::data_store>;
 
 /// Number of policies with a role.
 template <class Role, class... Policies>
@@ -4378,6 +4394,260 @@ policy_or<Role, Default, Policies...> take_policy(std::tuple<Policies...>& polic
   } else {
     return std::get<Wanted>(std::move(policies));
   }
+}
+
+}  // namespace nni::detail
+
+// ---- nni/session/policy_check.hpp
+
+namespace nni::detail {
+
+// A message of static_assert is a literal, so only a macro can put names into it.
+#define NNI_BREAKS(Who, Concept) "the " Who " policy does not model nni::" Concept
+
+/// `Parameters` in parentheses, `Call` on them, the constraint on its result, and the declaration as people write it.
+#define NNI_PROMISES(Who, Concept, Promise, Parameters, Call, Result, Declaration)               \
+  static_assert(                                                                                 \
+      requires Parameters { Call; },                                                             \
+      NNI_BREAKS(Who, Concept) " (promise " Promise "): it has no operation `" Declaration "`"); \
+  static_assert(                                                                                 \
+      !requires Parameters { Call; } || requires Parameters { {Call} Result; },                  \
+      NNI_BREAKS(Who, Concept) " (promise " Promise "): its operation is declared otherwise than `" Declaration "`")
+
+#define NNI_CAN_MOVE(Type, Who, Concept) \
+  static_assert(                         \
+      std::movable<Type>,                \
+      NNI_BREAKS(                        \
+          Who, Concept) ": it cannot be moved and move-assigned, and an experiment takes its policies by value")
+
+/// @tparam S  what stands first in a composition
+template <class S>
+consteval bool check_service() {
+  if constexpr (!TrainingService<S>) {
+    static_assert(
+        has_any_role<S>,
+        "the first policy of an Experiment does not model nni::TrainingService: it declares no role; give the "
+        "service first, and a callable as nni::platforms::InProcess{callable}");
+    static_assert(!has_any_role<S> || has_role<S, role::training_service>,
+                  "the first policy of an Experiment does not model nni::TrainingService: it has the role of another "
+                  "policy; the training service comes first");
+    if constexpr (has_role<S, role::training_service>) {
+      NNI_CAN_MOVE(S, "training service", "TrainingService");
+      static_assert(
+          requires { typename S::mount_type; },
+          "the training service policy does not model nni::TrainingService: it names no `mount_type`; "
+          "nni::NoMount is for services that need no storage");
+      static_assert(
+          requires {
+            { S::platform } -> std::convertible_to<std::string_view>;
+          },
+          "the training service policy does not model nni::TrainingService: it lacks "
+          "`static constexpr std::string_view platform`, its name in records");
+      NNI_PROMISES("training service", "TrainingService", "1", (const S& s), s.capabilities(),
+                   noexcept -> std::same_as<Capabilities>, "Capabilities capabilities() const noexcept");
+      NNI_PROMISES("training service", "TrainingService", "2", (S & s, Context & c), s.start(c), ->AwaitableOf<void>,
+                   "awaitable<void> start(Context&)");
+      NNI_PROMISES("training service", "TrainingService", "1", (S & s), s.resources(), ->AwaitableOf<ResourceSnapshot>,
+                   "awaitable<ResourceSnapshot> resources()");
+      NNI_PROMISES(
+          "training service", "TrainingService", "3", (S & s, TrialJobForm form),
+          s.submit_trial_job(std::move(form)), ->AwaitableOf<JobId>, "awaitable<JobId> submit_trial_job(TrialJobForm)");
+      NNI_PROMISES(
+          "training service", "TrainingService", "5", (S & s, RunId run, StopReason why),
+          s.cancel_trial_job(run, why), ->AwaitableOf<void>, "awaitable<void> cancel_trial_job(RunId, StopReason)");
+      NNI_PROMISES("training service", "TrainingService", "6", (S & s), s.next_event(), ->AwaitableOf<JobEvent>,
+                   "awaitable<JobEvent> next_event()");
+      NNI_PROMISES("training service", "TrainingService", "7", (S & s), s.clean_up(), ->AwaitableOf<void>,
+                   "awaitable<void> clean_up()");
+    }
+  }
+  return true;
+}
+
+template <class S>
+consteval bool check_scheduler() {
+  if constexpr (!Scheduler<S>) {
+    NNI_CAN_MOVE(S, "scheduler", "Scheduler");
+    NNI_PROMISES("scheduler", "Scheduler", "1", (S & s, const ResourceRequest& want, const ResourceSnapshot& now),
+                 s.place(want, now), ->std::same_as<PlacementResult>,
+                 "PlacementResult place(const ResourceRequest&, const ResourceSnapshot&)");
+    NNI_PROMISES("scheduler", "Scheduler", "4", (S & s, const Placement& held), s.hold(held), ->std::same_as<void>,
+                 "void hold(const Placement&)");
+    NNI_PROMISES("scheduler", "Scheduler", "4", (S & s, const Placement& held), s.release(held),
+                 noexcept -> std::same_as<void>, "void release(const Placement&) noexcept");
+  }
+  return true;
+}
+
+template <class S>
+consteval bool check_storage() {
+  if constexpr (!Storage<S>) {
+    using std::filesystem::path;
+    NNI_CAN_MOVE(S, "storage", "Storage");
+    static_assert(
+        requires { typename S::mount_type; },
+        "the storage policy does not model nni::Storage (promise 6): it names no `mount_type`, which says how "
+        "trials reach it");
+    NNI_PROMISES("storage", "Storage", "1", (S & s, Context & c), s.open(c), ->AwaitableOf<void>,
+                 "awaitable<void> open(Context&)");
+    NNI_PROMISES(
+        "storage", "Storage", "1", (S & s, path local, RemotePath remote), s.upload(local, remote), ->AwaitableOf<void>,
+        "awaitable<void> upload(std::filesystem::path, RemotePath)");
+    NNI_PROMISES(
+        "storage", "Storage", "1", (S & s, path local, RemotePath remote),
+        s.download(remote, local), ->AwaitableOf<void>, "awaitable<void> download(RemotePath, std::filesystem::path)");
+    NNI_PROMISES("storage", "Storage", "2", (S & s, RemotePath remote, std::uint64_t offset, std::size_t length),
+                 s.read(remote, offset, length), ->AwaitableOf<std::string>,
+                 "awaitable<std::string> read(RemotePath, std::uint64_t, std::size_t)");
+    NNI_PROMISES(
+        "storage", "Storage", "3", (S & s, RemotePath remote), s.list(remote), ->AwaitableOf<std::vector<FileInfo>>,
+        "awaitable<std::vector<FileInfo>> list(RemotePath)");
+    NNI_PROMISES("storage", "Storage", "4", (S & s, RemotePath remote), s.remove(remote), ->AwaitableOf<void>,
+                 "awaitable<void> remove(RemotePath)");
+    NNI_PROMISES("storage", "Storage", "6", (S & s, TrialId trial),
+                 s.mount(trial), ->std::same_as<typename S::mount_type>, "mount_type mount(TrialId)");
+    NNI_PROMISES("storage", "Storage", "1", (S & s), s.close(), ->AwaitableOf<void>, "awaitable<void> close()");
+  }
+  return true;
+}
+
+/// @tparam carried  the service brings the messages, so nothing is asked of the transport
+template <bool carried, class T, class Store>
+consteval bool check_transport() {
+  if constexpr (!carried && !MetricTransportOver<T, Store>) {
+    NNI_CAN_MOVE(T, "metric transport", "MetricTransportOver");
+    NNI_PROMISES("metric transport", "MetricTransportOver", "4", (T & t), t.next_message(), ->AwaitableOf<TrialMessage>,
+                 "awaitable<TrialMessage> next_message()");
+    NNI_PROMISES("metric transport", "MetricTransportOver", "2", (T & t, Receipt receipt),
+                 t.acknowledge(receipt), ->AwaitableOf<void>, "awaitable<void> acknowledge(Receipt)");
+    NNI_PROMISES("metric transport", "MetricTransportOver", "6", (T & t, RunId run, Parameters parameters),
+                 t.send(run, parameters), ->AwaitableOf<void>, "awaitable<void> send(RunId, Parameters)");
+    NNI_PROMISES("metric transport", "MetricTransportOver", "3", (T & t, RunId run), t.settle(run), ->AwaitableOf<void>,
+                 "awaitable<void> settle(RunId)");
+    NNI_PROMISES("metric transport", "MetricTransportOver", "7", (T & t, Context & c, Store & store),
+                 t.open(c, store), ->AwaitableOf<void>,
+                 "awaitable<void> open(Context&, Store&), over the storage of the experiment");
+    NNI_PROMISES("metric transport", "MetricTransportOver", "8", (T & t, RunId run),
+                 t.environment(run), ->std::same_as<EnvironmentVariables>, "EnvironmentVariables environment(RunId)");
+    NNI_PROMISES("metric transport", "MetricTransportOver", "10", (T & t), t.close(), ->AwaitableOf<void>,
+                 "awaitable<void> close()");
+  }
+  return true;
+}
+
+template <class D>
+consteval bool check_store() {
+  if constexpr (!DataStore<D>) {
+    NNI_CAN_MOVE(D, "data store", "DataStore");
+    NNI_PROMISES(
+        "data store", "DataStore", "3", (D & d, Context & c, ExperimentId id),
+        d.open(c, id), ->AwaitableOf<ExperimentSnapshot>, "awaitable<ExperimentSnapshot> open(Context&, ExperimentId)");
+    NNI_PROMISES("data store", "DataStore", "1", (D & d, std::span<const StoreEvent> events),
+                 d.append(events), ->std::same_as<StorePosition>, "StorePosition append(std::span<const StoreEvent>)");
+    NNI_PROMISES("data store", "DataStore", "2", (D & d, StorePosition at), d.written(at), ->AwaitableOf<void>,
+                 "awaitable<void> written(StorePosition)");
+    NNI_PROMISES("data store", "DataStore", "2", (D & d, StorePosition at), d.synced(at), ->AwaitableOf<void>,
+                 "awaitable<void> synced(StorePosition)");
+    NNI_PROMISES("data store", "DataStore", "5", (D & d, TrialId trial),
+                 d.load(trial), ->AwaitableOf<std::optional<TrialJobDetail>>,
+                 "awaitable<std::optional<TrialJobDetail>> load(TrialId)");
+    NNI_PROMISES("data store", "DataStore", "6", (D & d, TrialQuery query), d.page(query), ->AwaitableOf<TrialPage>,
+                 "awaitable<TrialPage> page(TrialQuery)");
+    NNI_PROMISES(
+        "data store", "DataStore", "5", (D & d, TrialId trial), d.metrics(trial), ->AwaitableOf<std::vector<Metric>>,
+        "awaitable<std::vector<Metric>> metrics(TrialId)");
+    NNI_PROMISES("data store", "DataStore", "7", (D & d), d.close(), ->AwaitableOf<void>, "awaitable<void> close()");
+  }
+  return true;
+}
+
+template <class T>
+consteval bool check_tuner() {
+  if constexpr (!Tuner<T>) {
+    NNI_CAN_MOVE(T, "tuner", "Tuner");
+    NNI_PROMISES("tuner", "Tuner", "1", (T & t, const SearchSpace& space, const Objectives& goals),
+                 t.start(space, goals), ->std::same_as<void>, "void start(const SearchSpace&, const Objectives&)");
+    NNI_PROMISES("tuner", "Tuner", "5", (T & t, const SearchSpace& space),
+                 t.update_search_space(space), ->std::same_as<void>, "void update_search_space(const SearchSpace&)");
+    NNI_PROMISES(
+        "tuner", "Tuner", "3", (T & t, ParameterId id), t.generate(id), ->std::same_as<std::optional<Parameters>>,
+        "std::optional<Parameters> generate(ParameterId)");
+    NNI_PROMISES("tuner", "Tuner", "4", (T & t, const TrialOutcome& outcome), t.observe(outcome), ->std::same_as<void>,
+                 "void observe(const TrialOutcome&)");
+  }
+  return true;
+}
+
+template <class A>
+consteval bool check_assessor() {
+  if constexpr (!Assessor<A>) {
+    NNI_CAN_MOVE(A, "assessor", "Assessor");
+    NNI_PROMISES("assessor", "Assessor", "1", (A & a, const Objectives& goals), a.start(goals), ->std::same_as<void>,
+                 "void start(const Objectives&)");
+    NNI_PROMISES(
+        "assessor", "Assessor", "2", (A & a, const RunId& run, std::span<const double> history),
+        a.assess(run, history), ->std::same_as<Verdict>, "Verdict assess(const RunId&, std::span<const double>)");
+    NNI_PROMISES("assessor", "Assessor", "3", (A & a, const RunId& run, bool succeeded),
+                 a.trial_ended(run, succeeded), ->std::same_as<void>, "void trial_ended(const RunId&, bool)");
+  }
+  return true;
+}
+
+template <class A>
+consteval bool check_advisor() {
+  if constexpr (!Advisor<A>) {
+    NNI_CAN_MOVE(A, "advisor", "Advisor");
+    NNI_PROMISES("advisor", "Advisor", "1", (A & a, Context & c, const SearchSpace& space, const Objectives& goals),
+                 a.start(c, space, goals), ->AwaitableOf<void>,
+                 "awaitable<void> start(Context&, const SearchSpace&, const Objectives&)");
+    NNI_PROMISES("advisor", "Advisor", "2", (A & a, std::size_t count), a.request(count), ->AwaitableOf<void>,
+                 "awaitable<void> request(std::size_t)");
+    NNI_PROMISES("advisor", "Advisor", "3", (A & a, const Metric& metric), a.report(metric), ->AwaitableOf<void>,
+                 "awaitable<void> report(const Metric&)");
+    NNI_PROMISES("advisor", "Advisor", "3", (A & a, const TrialOutcome& outcome),
+                 a.trial_ended(outcome), ->AwaitableOf<void>, "awaitable<void> trial_ended(const TrialOutcome&)");
+    NNI_PROMISES(
+        "advisor", "Advisor", "4", (A & a), a.next_order(), ->AwaitableOf<Order>, "awaitable<Order> next_order()");
+    NNI_PROMISES("advisor", "Advisor", "5", (A & a), a.stop(), ->AwaitableOf<void>, "awaitable<void> stop()");
+  }
+  return true;
+}
+
+#undef NNI_CAN_MOVE
+#undef NNI_PROMISES
+#undef NNI_BREAKS
+
+/// One policy for each role: the service apart, which comes first.
+template <class... Policies>
+consteval bool check_roles() {
+  static_assert((has_any_role<Policies> && ...),
+                "a policy of this Experiment models no concept of nni: it declares no role "
+                "(`using role = nni::role::tuner;` or another of nni/core/roles.hpp)");
+  static_assert(((!has_any_role<Policies> || has_known_role<Policies>) && ...),
+                "a policy of this Experiment models no concept of nni: its role is none of nni/core/roles.hpp");
+  static_assert(
+      count_role<role::training_service, Policies...> == 0,
+      "two training services given: an Experiment has one policy that models nni::TrainingService, the first");
+  static_assert(count_role<role::scheduler, Policies...> <= 1,
+                "two schedulers given: an Experiment has one policy that models nni::Scheduler");
+  static_assert(count_role<role::storage, Policies...> <= 1,
+                "two storages given: an Experiment has one policy that models nni::Storage");
+  static_assert(count_role<role::metric_transport, Policies...> <= 1,
+                "two metric transports given: an Experiment has one policy that models nni::MetricTransportOver");
+  static_assert(count_role<role::data_store, Policies...> <= 1,
+                "two data stores given: an Experiment has one policy that models nni::DataStore");
+  static_assert(count_role<role::tuner, Policies...> <= 1,
+                "two tuners given: an Experiment has one policy that models nni::Tuner");
+  static_assert(count_role<role::assessor, Policies...> <= 1,
+                "two assessors given: an Experiment has one policy that models nni::Assessor");
+  static_assert(count_role<role::advisor, Policies...> <= 1,
+                "two advisors given: an Experiment has one policy that models nni::Advisor");
+  static_assert(
+      count_role<role::advisor, Policies...> == 0 ||
+          count_role<role::tuner, Policies...> + count_role<role::assessor, Policies...> == 0,
+      "an advisor and a tuner or assessor given: a policy that models nni::Advisor takes the place of nni::Tuner and "
+      "nni::Assessor; give one or the other");
+  return true;
 }
 
 }  // namespace nni::detail
@@ -4794,6 +5064,10 @@ static_assert(Tuner<Random>);
 
 namespace nni {
 
+namespace detail {
+struct OptionsComeFirst {};
+}  // namespace detail
+
 /// Composes policies into an experiment and runs it.
 ///
 /// The first policy is the training service; the others follow in any order and are recognised by their role. What is
@@ -4820,20 +5094,11 @@ namespace nni {
 /// @tparam Policies  at most one of each role
 template <class Service, class... Policies>
 class Experiment {
-  static_assert(TrainingService<Service>, "the first policy of an Experiment does not model nni::TrainingService");
-  static_assert((detail::has_any_role<Policies> && ...),
-                "a policy of this Experiment declares no role (using role = nni::role::...)");
-  static_assert(detail::count_role<role::training_service, Policies...> == 0, "two training services given");
-  static_assert(detail::count_role<role::scheduler, Policies...> <= 1, "two schedulers given");
-  static_assert(detail::count_role<role::storage, Policies...> <= 1, "two storages given");
-  static_assert(detail::count_role<role::metric_transport, Policies...> <= 1, "two metric transports given");
-  static_assert(detail::count_role<role::data_store, Policies...> <= 1, "two data stores given");
-  static_assert(detail::count_role<role::tuner, Policies...> <= 1, "two tuners given");
-  static_assert(detail::count_role<role::assessor, Policies...> <= 1, "two assessors given");
-  static_assert(detail::count_role<role::advisor, Policies...> <= 1, "two advisors given");
-  static_assert(detail::count_role<role::advisor, Policies...> == 0 ||
-                    detail::count_role<role::tuner, Policies...> + detail::count_role<role::assessor, Policies...> == 0,
-                "an advisor replaces tuner and assessor; give one or the other");
+  static_assert(!std::same_as<Service, detail::OptionsComeFirst>,
+                "the first argument of an Experiment is nni::ExperimentOptions, the second its training service "
+                "(nni::TrainingService); the other policies follow in any order");
+  static_assert(detail::check_roles<Policies...>());
+  static_assert(detail::check_service<Service>());
 
  public:
   using scheduler_type = detail::policy_or<role::scheduler, scheduling::Unlimited, Policies...>;
@@ -4843,22 +5108,24 @@ class Experiment {
   using tuner_type = detail::policy_or<role::tuner, tuning::Random, Policies...>;
   using assessor_type = detail::policy_or<role::assessor, assessing::None, Policies...>;
 
-  static_assert(Scheduler<scheduler_type>, "the scheduler policy does not model nni::Scheduler");
-  static_assert(Storage<storage_type>, "the storage policy does not model nni::Storage");
-  static_assert(DataStore<store_type>, "the data store policy does not model nni::DataStore");
-  static_assert(Tuner<tuner_type>, "the tuner policy does not model nni::Tuner");
-  static_assert(Assessor<assessor_type>, "the assessor policy does not model nni::Assessor");
+  static_assert(detail::check_scheduler<scheduler_type>());
+  static_assert(detail::check_storage<storage_type>());
+  static_assert(detail::check_store<store_type>());
+  static_assert(detail::check_tuner<tuner_type>());
+  static_assert(detail::check_assessor<assessor_type>());
   static_assert(MountsFrom<Service, storage_type>,
-                "the training service cannot mount this storage; compare Service::mount_type and Storage::mount_type");
+                "the training service policy cannot mount this storage policy (nni::MountsFrom, promise 6 of "
+                "nni::Storage): the storage's mount_type does not convert to the service's mount_type");
   static constexpr bool carried = std::same_as<transport_type, transport::Carried>;
   static_assert(!carried || CarriesMessages<Service>,
-                "this training service does not bring messages itself; give a metric transport, for instance "
-                "nni::transport::Http");
+                "the training service policy brings no messages of its trials (it does not model nni::CarriesMessages, "
+                "promise 1 of nni::TrialChannel): give a metric transport, for instance nni::transport::Http");
+  static_assert(detail::check_transport<carried, transport_type, storage_type>());
 
   using advisor_type = typename std::conditional_t<
       detail::count_role<role::advisor, Policies...> == 1, detail::PolicyOr<role::advisor, void, Policies...>,
       std::type_identity<tuning::AsAdvisor<tuner_type, assessor_type>>>::type;
-  static_assert(Advisor<advisor_type>, "the advisor policy does not model nni::Advisor");
+  static_assert(detail::check_advisor<advisor_type>());
 
   /// @param options   settings; see `ExperimentOptions`
   /// @param service   runs the trials
@@ -4951,6 +5218,11 @@ class Experiment {
 
 template <class Service, class... Policies>
 Experiment(ExperimentOptions, Service, Policies...) -> Experiment<Service, Policies...>;
+
+// Arguments in another order end in a sentence instead of a failed deduction.
+template <class First, class... Rest>
+  requires(!std::convertible_to<First, ExperimentOptions>)
+Experiment(First, Rest...) -> Experiment<detail::OptionsComeFirst>;
 
 }  // namespace nni
 
@@ -5401,6 +5673,18 @@ class InProcess {
   /// @param trial    one trial; called with different handles, by several threads at once
   /// @param options  number of threads
   explicit InProcess(std::function<void(TrialHandle&)> trial, InProcessOptions options = {});
+
+  /// Anything that cannot be called so; it only says so.
+  template <class Callable>
+    requires(!std::same_as<std::remove_cvref_t<Callable>, InProcess> &&
+             !std::convertible_to<Callable, std::function<void(TrialHandle&)>>)
+  explicit InProcess(Callable&&, InProcessOptions = {}) {
+    static_assert(
+        std::convertible_to<Callable, std::function<void(TrialHandle&)>>,
+        "the callable of the training service nni::platforms::InProcess (nni::TrainingService, promise 3) cannot be "
+        "called as `void(nni::TrialHandle&)`, or cannot be copied");
+  }
+
   InProcess(InProcess&&) noexcept;
   InProcess& operator=(InProcess&&) noexcept;
   ~InProcess();
@@ -5958,6 +6242,51 @@ concept Clock = requires(C& c, const C& cc, SteadyPoint deadline) {
   { cc.steady_now() } noexcept -> std::same_as<SteadyPoint>;
   { c.sleep_until(deadline) } -> AwaitableOf<void>;
 };
+
+}  // namespace nni
+
+// ---- nni/core/checksum.hpp
+
+namespace nni {
+
+namespace detail {
+
+/// Row k holds what a byte does to the sum when k bytes follow it, so eight bytes are summed at a time.
+struct Crc32cTables {
+  std::array<std::array<std::uint32_t, 256>, 8> rows{};
+  constexpr Crc32cTables() noexcept {
+    for (std::uint32_t index = 0; index < 256; ++index) {
+      std::uint32_t value = index;
+      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) ? 0x82f63b78U : 0);
+      rows[0][index] = value;
+    }
+    for (std::size_t row = 1; row < rows.size(); ++row)
+      for (std::size_t index = 0; index < 256; ++index)
+        rows[row][index] = (rows[row - 1][index] >> 8) ^ rows[0][rows[row - 1][index] & 0xff];
+  }
+};
+inline constexpr Crc32cTables crc32c_tables;
+
+}  // namespace detail
+
+/// CRC-32C (Castagnoli) of some bytes.
+///
+/// @param bytes  what is summed
+/// @param seed   the result for the bytes before, 0 at the start
+/// Source: RFC 3720, appendix B.4, which also gives the values that the tests check.
+[[nodiscard]] constexpr std::uint32_t crc32c(std::string_view bytes, std::uint32_t seed = 0) noexcept {
+  const auto& rows = detail::crc32c_tables.rows;
+  const auto byte = [](char letter) { return static_cast<std::uint32_t>(static_cast<unsigned char>(letter)); };
+  std::uint32_t value = ~seed;
+  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
+    const char* const at = bytes.data();
+    value ^= byte(at[0]) | byte(at[1]) << 8 | byte(at[2]) << 16 | byte(at[3]) << 24;
+    value = rows[7][value & 0xff] ^ rows[6][value >> 8 & 0xff] ^ rows[5][value >> 16 & 0xff] ^ rows[4][value >> 24] ^
+            rows[3][byte(at[4])] ^ rows[2][byte(at[5])] ^ rows[1][byte(at[6])] ^ rows[0][byte(at[7])];
+  }
+  for (const char letter : bytes) value = (value >> 8) ^ rows[0][(value ^ byte(letter)) & 0xff];
+  return ~value;
+}
 
 }  // namespace nni
 
@@ -7203,6 +7532,156 @@ template <DataStore Store>
 
 }  // namespace nni
 
+// ---- nni/files/directory.hpp
+
+#include <sys/types.h>
+
+// ---- nni/files/system.hpp
+
+namespace nni::files {
+
+/// The calls of the operating system that durable files are made of.
+///
+/// This class makes them; a test derives from it to write down what happens or to let single calls fail. Every
+/// object of the library that keeps durable files takes one, so nothing is global.
+///
+/// Each member is one call and answers as the kernel does: 0 or a count, or the negated `errno`. They may be called
+/// from several threads.
+class System {
+ public:
+  System() = default;
+  System(const System&) = delete;
+  System& operator=(const System&) = delete;
+  virtual ~System() = default;
+
+  /// The system as it is; shared by everybody who names no other.
+  [[nodiscard]] static const std::shared_ptr<System>& real();
+
+  /// @param flags  as for open(2); files are never inherited by programs that are started
+  /// @returns      a descriptor
+  virtual int open(const std::filesystem::path& path, int flags, mode_t mode);
+  virtual void close(int file) noexcept;
+  virtual ssize_t read(int file, char* to, std::size_t size, std::uint64_t offset);
+  virtual ssize_t write(int file, const char* from, std::size_t size, std::uint64_t offset);
+  virtual int truncate(int file, std::uint64_t size);
+
+  /// Bytes in the file.
+  virtual std::int64_t size(int file);
+
+  /// Brings content and size to the disk (fdatasync).
+  virtual int sync(int file);
+
+  /// Brings the names in a directory to the disk.
+  virtual int sync_directory(const std::filesystem::path& directory);
+
+  virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to);
+  virtual int remove(const std::filesystem::path& path);
+  virtual int make_directory(const std::filesystem::path& path, mode_t mode);
+};
+
+}  // namespace nni::files
+
+// ---- nni/files/file.hpp
+
+namespace nni::files {
+
+/// How a file is opened.
+enum class Access : std::uint8_t {
+  read,    ///< it exists, and is only read
+  write,   ///< it exists, and is read and written
+  create,  ///< read and written; made when it is missing
+  replace  ///< read and written; emptied when it exists
+};
+
+/// A file whose owner has to know what became of each byte.
+///
+/// Reads and writes go on until everything is done or something fails, whatever pieces the kernel makes of them.
+/// A write that failed may have left a part in the file: its owner writes the same bytes again, or cuts them off.
+///
+/// After a `sync` that failed, the file is *poisoned*. The kernel reports such a failure once and may count the bytes
+/// as clean from then on, so a later sync that succeeds would prove nothing: each one fails with the first error.
+/// What such a file holds can become durable only in another file.
+///
+/// Blocking. `sync` may run beside a read or a write on another thread; everything else comes one after the other.
+class File {
+ public:
+  File() = default;
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File() { close(); }
+
+  /// Opens a file; one that was open is closed first.
+  /// @param mode  rights of a file that is made here
+  /// @returns     success, or the reason for which it is not open
+  [[nodiscard]] boost::system::error_code open(const std::filesystem::path& path, Access access,
+                                               std::shared_ptr<System> system = System::real(), mode_t mode = 0644);
+
+  void close() noexcept;
+
+  [[nodiscard]] bool is_open() const noexcept { return file_ >= 0; }
+
+  /// Reads up to the end of the file.
+  /// @param to  receives `size` bytes at most
+  /// @param got  set to the number of bytes that there were
+  [[nodiscard]] boost::system::error_code read(
+      char* to, std::size_t size, std::uint64_t offset, std::size_t& got) const;
+
+  /// Reads the whole file.
+  [[nodiscard]] boost::system::error_code read_all(std::string& content) const;
+
+  /// Hands bytes to the kernel: they survive the end of this process.
+  [[nodiscard]] boost::system::error_code write(std::string_view bytes, std::uint64_t offset);
+
+  /// Cuts the file off, or fills it up with zeros.
+  [[nodiscard]] boost::system::error_code truncate(std::uint64_t size);
+
+  /// Bytes in the file.
+  [[nodiscard]] boost::system::error_code size(std::uint64_t& bytes) const;
+
+  /// Brings everything that was written before the call to the disk.
+  [[nodiscard]] boost::system::error_code sync();
+
+  /// The error of the first `sync` that failed; success while none has.
+  [[nodiscard]] boost::system::error_code poison() const noexcept;
+
+  /// Takes it as poisoned, for an owner who knows that a name of this file did not reach the disk.
+  void set_poison(boost::system::error_code failure) noexcept;
+
+ private:
+  std::shared_ptr<System> system_;
+  int file_ = -1;
+  std::atomic<int> poison_ = 0;
+};
+
+}  // namespace nni::files
+
+// ---- nni/files/directory.hpp
+
+namespace nni::files {
+
+/// Brings the names in a directory to the disk: bytes that were synced are worth nothing in a file without a name.
+///
+/// Some network file systems cannot do that and need not; that counts as success.
+/// @param directory  empty: the current one
+[[nodiscard]] boost::system::error_code sync_directory(System& system, const std::filesystem::path& directory);
+
+/// Makes a directory and those above it, so that their names survive a loss of power.
+/// @returns success also when it existed before
+[[nodiscard]] boost::system::error_code make_directories(System& system, const std::filesystem::path& wanted);
+
+/// Gives a file new content so that at every moment, also after a loss of power, its name means either the old file
+/// or the whole new one.
+///
+/// The content goes into `PATH.new`, is synced, and takes the name.
+/// @param file  is open on the new file afterwards; untouched on failure, unless only the name could not be synced:
+///              then it is open on the new file, and poisoned
+/// @param mode  rights of the new file
+[[nodiscard]] boost::system::error_code replace_file(
+    const std::shared_ptr<System>& system, const std::filesystem::path& path, std::string_view content, File& file,
+    mode_t mode = 0644);
+
+}  // namespace nni::files
+
 // ---- nni/keeper/link.hpp
 
 #include <boost/asio/local/stream_protocol.hpp>
@@ -7401,39 +7880,12 @@ inline void store_u64(char* at, std::uint64_t value) noexcept {
   return value;
 }
 
-namespace detail {
-
-struct Crc32cTable {
-  std::array<std::uint32_t, 256> entries{};
-  constexpr Crc32cTable() noexcept {
-    for (std::uint32_t index = 0; index < 256; ++index) {
-      std::uint32_t value = index;
-      for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ ((value & 1) ? 0x82f63b78U : 0);
-      entries[index] = value;
-    }
-  }
-};
-inline constexpr Crc32cTable crc32c_table;
-
-}  // namespace detail
-
-/// CRC-32C (Castagnoli) of some bytes.
-///
-/// @param bytes  what is summed
-/// @param seed   the result for the bytes before, 0 at the start
-/// Source: RFC 3720, appendix B.4, which also gives the values that the tests check.
-[[nodiscard]] constexpr std::uint32_t crc32c(std::string_view bytes, std::uint32_t seed = 0) noexcept {
-  std::uint32_t value = ~seed;
-  for (const char byte : bytes)
-    value = (value >> 8) ^ detail::crc32c_table.entries[(value ^ static_cast<unsigned char>(byte)) & 0xff];
-  return ~value;
-}
+/// The checksum of the spool; it lives with the vocabulary.
+using nni::crc32c;
 
 }  // namespace nni::keeper
 
 // ---- nni/process/identity.hpp
-
-#include <sys/types.h>
 
 namespace nni::process {
 
@@ -7809,6 +8261,7 @@ struct KeeperOptions {
   std::string platform = "local";                                  ///< what trials find in NNI_PLATFORM
   process::Reaper::Scope scope = process::Reaper::Scope::watched;  ///< `everything` in a process of its own
   Duration grace = std::chrono::seconds(5);                        ///< between SIGINT and SIGKILL
+  std::shared_ptr<files::System> files = files::System::real();    ///< makes the calls of the spool
 };
 
 /// Runs the trials of one experiment on this machine: starts, waits, kills, serves their channel, and keeps an account
@@ -8150,16 +8603,19 @@ namespace nni::keeper {
 /// acknowledged is dropped from time to time by rewriting the rest. Each record carries a checksum, and a tail that was
 /// torn by a crash is cut off when the file is opened.
 ///
+/// When the disk refuses a sync, what is needed is read back and written into another file, since nothing that the old
+/// one is told from then on can be believed.
+///
 /// Blocking, for one thread. One process has a spool open; its owner sees to that with a lock.
 class Spool {
  public:
   /// Called for records: position and payload, which is valid during the call.
   using Visitor = std::function<void(std::uint64_t position, std::string_view payload)>;
 
-  Spool() = default;
+  /// @param system  makes the calls
+  explicit Spool(std::shared_ptr<files::System> system = files::System::real()) : system_(std::move(system)) {}
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
-  ~Spool();
 
   /// Opens or creates the file. All records in it count as not acknowledged.
   ///
@@ -8169,7 +8625,7 @@ class Spool {
   ///                be read or written
   void open(const std::filesystem::path& path, const Visitor& visit);
 
-  [[nodiscard]] bool is_open() const noexcept { return file_ >= 0; }
+  [[nodiscard]] bool is_open() const noexcept { return file_.is_open(); }
 
   /// Adds a record to the buffer.
   /// @param keep  the record stays in the file beyond its acknowledgement, until `release`
@@ -8181,7 +8637,7 @@ class Spool {
   [[nodiscard]] int flush();
 
   /// Writes the buffer and waits until everything is on the disk.
-  /// @returns  0, or the `errno` of the failure; nothing may be called synced then
+  /// @returns  0, or the `errno` of the failure; nothing may be called synced then. Call again later.
   [[nodiscard]] int sync();
 
   /// Takes positions as acknowledged; unknown ones are ignored.
@@ -8195,6 +8651,7 @@ class Spool {
   /// @param from       first position of interest
   /// @param max_bytes  stops after about this much
   /// @returns          the position to go on from; `written_end()` when there is no more
+  /// @throws Error  when the file cannot be read, `Errc::store_corrupt` when a record in it is not what was written
   std::uint64_t read(std::uint64_t from, std::size_t max_bytes, const Visitor& visit);
 
   /// The position that the next record gets.
@@ -8226,11 +8683,12 @@ class Spool {
   void load(std::string_view content, const Visitor& visit);
   int write_out();
   void compact_if_worthwhile();
-  int rewrite();
+  boost::system::error_code rewrite();
   void drop_slot_prefix();
 
+  std::shared_ptr<files::System> system_;
   std::filesystem::path path_;
-  int file_ = -1;
+  files::File file_;
   std::uint64_t end_ = 0;  ///< bytes that are written
   std::string pending_;
   std::size_t pending_records_ = 0;  ///< records in the buffer, the last ones of `slots_`
@@ -8239,7 +8697,6 @@ class Spool {
   std::map<std::uint64_t, Slot> kept_;  ///< acknowledged, but still needed
   std::size_t unacknowledged_ = 0;
   std::uint64_t needed_bytes_ = 0;
-  bool synced_once_ = false;
 };
 
 }  // namespace nni::keeper
@@ -8501,7 +8958,8 @@ namespace nni::keeper::detail {
 class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
  public:
   KeeperCore(boost::asio::any_io_executor executor, KeeperOptions options, Log log)
-      : executor_(std::move(executor)),
+      : spool_(options.files),
+        executor_(std::move(executor)),
         options_(std::move(options)),
         log_(std::move(log)),
         kill_timer_(executor_),
@@ -15581,6 +16039,229 @@ NNI_INLINE Direction recorded_direction(const ProfileChanged& profile) {
 
 }  // namespace nni::detail
 
+// ---- nni/files/impl/directory.ipp
+
+namespace nni::files {
+
+NNI_INLINE boost::system::error_code sync_directory(System& system, const std::filesystem::path& directory) {
+  const int answer = system.sync_directory(directory.empty() ? std::filesystem::path(".") : directory);
+  if (answer >= 0 || answer == -EINVAL) return {};
+  return {-answer, boost::system::system_category()};
+}
+
+NNI_INLINE boost::system::error_code make_directories(System& system, const std::filesystem::path& wanted) {
+  std::error_code failure;
+  std::vector<std::filesystem::path> missing;
+  for (std::filesystem::path at = std::filesystem::absolute(wanted).lexically_normal();
+       !at.empty() && !std::filesystem::exists(at, failure) && !failure; at = at.parent_path()) {
+    if (at.has_filename()) missing.push_back(at);
+    if (at == at.parent_path()) break;
+  }
+  if (failure) return {failure.value(), boost::system::system_category()};
+  for (; !missing.empty(); missing.pop_back()) {
+    const int answer = system.make_directory(missing.back(), 0777);
+    if (answer < 0 && answer != -EEXIST) return {-answer, boost::system::system_category()};
+    if (const auto unsynced = sync_directory(system, missing.back().parent_path())) return unsynced;
+  }
+  return {};
+}
+
+NNI_INLINE boost::system::error_code replace_file(
+    const std::shared_ptr<System>& system, const std::filesystem::path& path, std::string_view content, File& file,
+    mode_t mode) {
+  const std::filesystem::path fresh = path.string() + ".new";
+  File next;
+  if (const auto failure = next.open(fresh, Access::replace, system, mode)) return failure;
+  boost::system::error_code failure = next.write(content, 0);
+  if (!failure) failure = next.sync();
+  if (!failure) {
+    const int answer = system->rename(fresh, path);
+    if (answer < 0) failure.assign(-answer, boost::system::system_category());
+  }
+  if (failure) {
+    next.close();
+    system->remove(fresh);
+    return failure;
+  }
+  file = std::move(next);
+  failure = sync_directory(*system, path.parent_path());
+  if (failure) file.set_poison(failure);
+  return failure;
+}
+
+}  // namespace nni::files
+
+// ---- nni/files/impl/file.ipp
+
+namespace nni::files {
+
+namespace detail {
+
+/// Success for everything that is not negative.
+[[nodiscard]] inline boost::system::error_code code_of(std::int64_t answer) {
+  if (answer >= 0) return {};
+  return {static_cast<int>(-answer), boost::system::system_category()};
+}
+
+}  // namespace detail
+
+NNI_INLINE File::File(File&& other) noexcept
+    : system_(std::move(other.system_)), file_(std::exchange(other.file_, -1)), poison_(other.poison_.exchange(0)) {}
+
+NNI_INLINE File& File::operator=(File&& other) noexcept {
+  if (this == &other) return *this;
+  close();
+  system_ = std::move(other.system_);
+  file_ = std::exchange(other.file_, -1);
+  poison_ = other.poison_.exchange(0);
+  return *this;
+}
+
+NNI_INLINE boost::system::error_code File::open(
+    const std::filesystem::path& path, Access access, std::shared_ptr<System> system, mode_t mode) {
+  close();
+  system_ = std::move(system);
+  int flags = access == Access::read ? O_RDONLY : O_RDWR;
+  if (access == Access::create) flags |= O_CREAT;
+  if (access == Access::replace) flags |= O_CREAT | O_TRUNC;
+  int file = 0;
+  do file = system_->open(path, flags, mode);
+  while (file == -EINTR);
+  if (file < 0) return detail::code_of(file);
+  file_ = file;
+  return {};
+}
+
+NNI_INLINE void File::close() noexcept {
+  if (file_ >= 0) system_->close(std::exchange(file_, -1));
+  poison_ = 0;
+}
+
+NNI_INLINE boost::system::error_code File::read(
+    char* to, std::size_t size, std::uint64_t offset, std::size_t& got) const {
+  got = 0;
+  while (got < size) {
+    const ssize_t part = system_->read(file_, to + got, size - got, offset + got);
+    if (part == -EINTR) continue;
+    if (part < 0) return detail::code_of(part);
+    if (part == 0) break;
+    got += static_cast<std::size_t>(part);
+  }
+  return {};
+}
+
+NNI_INLINE boost::system::error_code File::read_all(std::string& content) const {
+  std::uint64_t bytes = 0;
+  if (const auto failure = size(bytes)) return failure;
+  content.resize(static_cast<std::size_t>(bytes));
+  std::size_t got = 0;
+  const auto failure = read(content.data(), content.size(), 0, got);
+  content.resize(got);
+  return failure;
+}
+
+NNI_INLINE boost::system::error_code File::write(std::string_view bytes, std::uint64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t part = system_->write(file_, bytes.data(), bytes.size(), offset);
+    if (part == -EINTR) continue;
+    if (part < 0) return detail::code_of(part);
+    if (part == 0) return detail::code_of(-ENOSPC);
+    bytes.remove_prefix(static_cast<std::size_t>(part));
+    offset += static_cast<std::uint64_t>(part);
+  }
+  return {};
+}
+
+NNI_INLINE boost::system::error_code File::truncate(std::uint64_t size) {
+  int answer = 0;
+  do answer = system_->truncate(file_, size);
+  while (answer == -EINTR);
+  return detail::code_of(answer);
+}
+
+NNI_INLINE boost::system::error_code File::size(std::uint64_t& bytes) const {
+  const std::int64_t answer = system_->size(file_);
+  if (answer >= 0) bytes = static_cast<std::uint64_t>(answer);
+  return detail::code_of(answer);
+}
+
+NNI_INLINE boost::system::error_code File::sync() {
+  if (const auto before = poison()) return before;
+  int answer = 0;
+  do answer = system_->sync(file_);
+  while (answer == -EINTR);
+  if (answer < 0) set_poison(detail::code_of(answer));
+  return poison();  // another thread may have been first
+}
+
+NNI_INLINE boost::system::error_code File::poison() const noexcept {
+  return detail::code_of(-static_cast<std::int64_t>(poison_.load()));
+}
+
+NNI_INLINE void File::set_poison(boost::system::error_code failure) noexcept {
+  int clean = 0;
+  poison_.compare_exchange_strong(clean, failure.value());
+}
+
+}  // namespace nni::files
+
+// ---- nni/files/impl/system.ipp
+
+namespace nni::files {
+
+NNI_INLINE const std::shared_ptr<System>& System::real() {
+  static const std::shared_ptr<System> system = std::make_shared<System>();
+  return system;
+}
+
+NNI_INLINE int System::open(const std::filesystem::path& path, int flags, mode_t mode) {
+  const int file = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  return file >= 0 ? file : -errno;
+}
+
+NNI_INLINE void System::close(int file) noexcept { ::close(file); }
+
+NNI_INLINE ssize_t System::read(int file, char* to, std::size_t size, std::uint64_t offset) {
+  const ssize_t got = ::pread(file, to, size, static_cast<off_t>(offset));
+  return got >= 0 ? got : -errno;
+}
+
+NNI_INLINE ssize_t System::write(int file, const char* from, std::size_t size, std::uint64_t offset) {
+  const ssize_t got = ::pwrite(file, from, size, static_cast<off_t>(offset));
+  return got >= 0 ? got : -errno;
+}
+
+NNI_INLINE int System::truncate(int file, std::uint64_t size) {
+  return ::ftruncate(file, static_cast<off_t>(size)) == 0 ? 0 : -errno;
+}
+
+NNI_INLINE std::int64_t System::size(int file) {
+  struct stat info{};
+  return ::fstat(file, &info) == 0 ? static_cast<std::int64_t>(info.st_size) : -errno;
+}
+
+NNI_INLINE int System::sync(int file) { return ::fdatasync(file) == 0 ? 0 : -errno; }
+
+NNI_INLINE int System::sync_directory(const std::filesystem::path& directory) {
+  const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return -errno;
+  const int result = ::fsync(file) == 0 ? 0 : -errno;
+  ::close(file);
+  return result;
+}
+
+NNI_INLINE int System::rename(const std::filesystem::path& from, const std::filesystem::path& to) {
+  return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : -errno;
+}
+
+NNI_INLINE int System::remove(const std::filesystem::path& path) { return ::unlink(path.c_str()) == 0 ? 0 : -errno; }
+
+NNI_INLINE int System::make_directory(const std::filesystem::path& path, mode_t mode) {
+  return ::mkdir(path.c_str(), mode) == 0 ? 0 : -errno;
+}
+
+}  // namespace nni::files
+
 // ---- nni/keeper/impl/client.ipp
 
 #include <boost/asio/write.hpp>
@@ -17559,31 +18240,6 @@ NNI_INLINE std::string spool_header() {
   return header;
 }
 
-NNI_INLINE int write_all(int file, std::string_view bytes, std::uint64_t offset, std::size_t& written) {
-  written = 0;
-  while (written < bytes.size()) {
-    const ssize_t got =
-        ::pwrite(file, bytes.data() + written, bytes.size() - written, static_cast<off_t>(offset + written));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno;
-    if (got == 0) return ENOSPC;
-    written += static_cast<std::size_t>(got);
-  }
-  return 0;
-}
-
-NNI_INLINE int read_all(int file, char* to, std::size_t size, std::uint64_t offset, std::size_t& got) {
-  got = 0;
-  while (got < size) {
-    const ssize_t part = ::pread(file, to + got, size - got, static_cast<off_t>(offset + got));
-    if (part < 0 && errno == EINTR) continue;
-    if (part < 0) return errno;
-    if (part == 0) return 0;
-    got += static_cast<std::size_t>(part);
-  }
-  return 0;
-}
-
 struct StoredRecord {
   std::uint64_t position = 0;
   std::string_view payload;
@@ -17604,59 +18260,46 @@ NNI_INLINE std::optional<StoredRecord> parse_record(std::string_view bytes) {
   return record;
 }
 
-NNI_INLINE Error spool_error(int error, const std::filesystem::path& path, const char* what) {
-  return Error(
-      boost::system::error_code(error, boost::system::system_category()), "the spool " + path.string() + " " + what);
-}
-
-/// Makes a rename or a new name survive a loss of power.
-NNI_INLINE int sync_directory(const std::filesystem::path& directory) {
-  const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return errno;
-  const int result = ::fsync(file) == 0 ? 0 : errno;
-  ::close(file);
-  return result;
+NNI_INLINE Error spool_error(boost::system::error_code error, const std::filesystem::path& path, const char* what) {
+  return Error(error, "the spool " + path.string() + " " + what);
 }
 
 }  // namespace detail
 
-NNI_INLINE Spool::~Spool() {
-  if (file_ >= 0) ::close(file_);
-}
-
 NNI_INLINE void Spool::open(const std::filesystem::path& path, const Visitor& visit) {
   path_ = path;
-  file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file_ < 0) throw detail::spool_error(errno, path, "cannot be opened");
-  struct stat info{};
-  if (::fstat(file_, &info) != 0) throw detail::spool_error(errno, path, "cannot be read");
-
-  std::string content(static_cast<std::size_t>(info.st_size), '\0');
-  std::size_t got = 0;
-  if (const int error = detail::read_all(file_, content.data(), content.size(), 0, got))
-    throw detail::spool_error(error, path, "cannot be read");
-  content.resize(got);
+  boost::system::error_code failure = file_.open(path, files::Access::write, system_);
+  std::string content;
+  if (!failure) failure = file_.read_all(content);
+  if (failure && failure != boost::system::errc::no_such_file_or_directory)
+    throw detail::spool_error(failure, path, "cannot be read");
 
   const std::string header = detail::spool_header();
   // A file that ends within the header was created by a process that died at once: nothing is lost with it.
-  if (content.size() >= detail::spool_header_size) {
-    if (!content.starts_with(detail::spool_magic))
-      throw Error(
-          Errc::store_corrupt, "the file " + path.string() + " is not a spool; move it away to go on without it");
-    if (content.compare(0, header.size(), header) != 0)
-      throw Error(
-          Errc::store_corrupt,
-          "the spool " + path.string() +
-              " was written by another version of this library; finish the experiment with "
-              "that version, or move the file away and lose what is in it");
-    load(content, visit);
-  } else {
-    std::size_t written = 0;
-    if (const int error = detail::write_all(file_, header, 0, written))
-      throw detail::spool_error(error, path, "cannot be written");
+  if (content.size() < detail::spool_header_size) {
+    if ((failure = files::replace_file(system_, path, header, file_, 0600)))
+      throw detail::spool_error(failure, path, "cannot be written");
     end_ = header.size();
+    return;
   }
-  if (::ftruncate(file_, static_cast<off_t>(end_)) != 0) throw detail::spool_error(errno, path, "cannot be shortened");
+  if (!content.starts_with(detail::spool_magic))
+    throw Error(Errc::store_corrupt, "the file " + path.string() + " is not a spool; move it away to go on without it");
+  if (content.compare(0, header.size(), header) != 0)
+    throw Error(
+        Errc::store_corrupt,
+        "the spool " + path.string() +
+            " was written by another version of this library; finish the experiment with "
+            "that version, or move the file away and lose what is in it");
+  load(content, visit);
+  if (content.size() > end_) {
+    // On the disk before anything is written behind the cut: no loss of power may join old bytes to new ones.
+    if ((failure = file_.truncate(end_))) throw detail::spool_error(failure, path, "cannot be shortened");
+    if ((failure = file_.sync())) throw detail::spool_error(failure, path, "cannot be shortened");
+  }
+  // The process before this one may have seen a sync fail, after which the kernel takes these bytes for clean. Written
+  // again, they are part of the next sync.
+  if (const auto refused = file_.write(std::string_view(content).substr(0, static_cast<std::size_t>(end_)), 0))
+    file_.set_poison(refused);
 }
 
 NNI_INLINE void Spool::load(std::string_view content, const Visitor& visit) {
@@ -17697,9 +18340,7 @@ NNI_INLINE std::uint64_t Spool::append(std::string_view payload, bool keep) {
 
 NNI_INLINE int Spool::write_out() {
   if (pending_.empty()) return 0;
-  std::size_t written = 0;
-  if (const int error = detail::write_all(file_, pending_, end_, written))
-    return error;  // the next try writes the same bytes again
+  if (const auto failure = file_.write(pending_, end_)) return failure.value();  // the next try writes them all again
   end_ += pending_.size();
   pending_.clear();
   pending_records_ = 0;
@@ -17714,12 +18355,8 @@ NNI_INLINE int Spool::flush() {
 
 NNI_INLINE int Spool::sync() {
   if (const int error = write_out()) return error;
-  if (::fdatasync(file_) != 0) return errno;
-  if (!synced_once_) {
-    if (const int error = detail::sync_directory(path_.parent_path())) return error;
-    synced_once_ = true;
-  }
-  return 0;
+  if (!file_.sync()) return 0;
+  return rewrite().value();
 }
 
 NNI_INLINE void Spool::drop_slot_prefix() {
@@ -17763,9 +18400,13 @@ NNI_INLINE std::uint64_t Spool::read(std::uint64_t from, std::size_t max_bytes, 
   const std::uint64_t wanted = std::min(std::max<std::uint64_t>(max_bytes, first_size), end_ - offset);
   std::string chunk(static_cast<std::size_t>(wanted), '\0');
   std::size_t got = 0;
-  if (const int error = detail::read_all(file_, chunk.data(), chunk.size(), offset, got))
-    throw detail::spool_error(error, path_, "cannot be read");
+  if (const auto failure = file_.read(chunk.data(), chunk.size(), offset, got))
+    throw detail::spool_error(failure, path_, "cannot be read");
   std::string_view rest(chunk.data(), got);
+  if (!detail::parse_record(rest))
+    throw Error(Errc::store_corrupt,
+                "the spool " + path_.string() + " gives back other bytes than were written at " +
+                    std::to_string(offset) + "; look into the system's log for errors of the disk");
   while (const auto record = detail::parse_record(rest)) {
     rest.remove_prefix(record->size);
     position = record->position + 1;
@@ -17778,7 +18419,7 @@ NNI_INLINE std::uint64_t Spool::read(std::uint64_t from, std::size_t max_bytes, 
 
 NNI_INLINE bool Spool::clear_if_unneeded() {
   if (unacknowledged_ != 0 || !kept_.empty() || pending_records_ != 0) return false;
-  if (::ftruncate(file_, detail::spool_header_size) != 0) return false;
+  if (file_.truncate(detail::spool_header_size)) return false;
   NNI_CRASH_POINT("keeper: checkpoint");
   end_ = detail::spool_header_size;
   return true;
@@ -17790,7 +18431,7 @@ NNI_INLINE void Spool::compact_if_worthwhile() {
   (void)rewrite();  // a failure leaves the old file in use; the next flush tries again
 }
 
-NNI_INLINE int Spool::rewrite() {
+NNI_INLINE boost::system::error_code Spool::rewrite() {
   std::vector<std::pair<std::uint64_t, Slot*>> needed;
   for (auto& [position, slot] : kept_) needed.emplace_back(position, &slot);
   for (std::size_t at = 0; at < slots_.size(); ++at)
@@ -17805,33 +18446,24 @@ NNI_INLINE int Spool::rewrite() {
     const std::size_t at = content.size();
     content.resize(at + slot->size);
     std::size_t got = 0;
-    if (const int error = detail::read_all(file_, content.data() + at, slot->size, slot->offset, got)) return error;
-    if (got != slot->size) return EIO;
+    if (const auto failure = file_.read(content.data() + at, slot->size, slot->offset, got)) return failure;
+    const auto record = detail::parse_record(std::string_view(content).substr(at, got));
+    if (!record || record->position != position) return {EIO, boost::system::system_category()};
   }
 
-  const std::filesystem::path fresh = path_.string() + ".new";
-  const int file = ::open(fresh.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (file < 0) return errno;
-  std::size_t written = 0;
-  int error = detail::write_all(file, content, 0, written);
-  // What was called synced stays synced; otherwise a loss of power would have taken these records anyway.
-  if (error == 0 && synced_once_ && ::fdatasync(file) != 0) error = errno;
+  files::File fresh;
   NNI_CRASH_POINT("keeper: checkpoint");
-  if (error == 0 && ::rename(fresh.c_str(), path_.c_str()) != 0) error = errno;
+  const boost::system::error_code failure = files::replace_file(system_, path_, content, fresh, 0600);
   NNI_CRASH_POINT("keeper: checkpoint");
-  if (error != 0) {
-    ::close(file);
-    ::unlink(fresh.c_str());
-    return error;
-  }
-  ::close(std::exchange(file_, file));
+  if (!fresh.is_open()) return failure;
+  file_ = std::move(fresh);
   end_ = content.size();
   needed_bytes_ = 0;
   for (std::size_t at = 0; at < needed.size(); ++at) {
     needed[at].second->offset = offsets[at];
     needed_bytes_ += needed[at].second->size;
   }
-  return synced_once_ ? detail::sync_directory(path_.parent_path()) : 0;
+  return failure;
 }
 
 }  // namespace nni::keeper
