@@ -5,7 +5,9 @@
 //
 // Prints us_per_trial (wall time of the whole experiment, opening and closing the store included), bytes_per_trial
 // (growth of the resident memory between a tenth of the trials and all of them, without the texts of the parameters
-// where the store keeps them in memory), parameter_bytes (size of such a text) and cpu_us_per_trial.
+// where the store keeps them in memory), parameter_bytes (size of such a text), cpu_us_per_trial, and commits (of SQLite).
+
+#include <sqlite3.h>
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -39,6 +41,18 @@ double cpu_seconds() {
   getrusage(RUSAGE_SELF, &used);
   return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
          static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
+}
+
+std::atomic<std::uint64_t> commits = 0;
+
+// SQLite calls this for every database that is opened.
+int count_commits(sqlite3* database, const char**, const void*) {
+  const auto count = [](void*) {
+    ++commits;
+    return 0;
+  };
+  sqlite3_commit_hook(database, count, nullptr);
+  return SQLITE_OK;
 }
 
 struct Counts {
@@ -77,6 +91,7 @@ int main(int argc, char** argv) try {
   const auto trials = static_cast<double>(arguments.number("trials"));
   Counts counts;
   nni::Summary summary;
+  sqlite3_auto_extension(reinterpret_cast<void (*)()>(count_commits));
 
   const auto start = std::chrono::steady_clock::now();
   if (store == "memory")
@@ -93,7 +108,7 @@ int main(int argc, char** argv) try {
   const double grown = static_cast<double>(counts.resident_late - counts.resident_early) / (trials * 0.9);
   std::cout << "{\"us_per_trial\": " << spent.count() / trials << ", \"bytes_per_trial\": "
             << grown - (store == "memory" ? parameter_bytes : 0.0) << ", \"parameter_bytes\": " << parameter_bytes
-            << ", \"cpu_us_per_trial\": " << cpu_seconds() * 1e6 / trials << "}\n";
+            << ", \"cpu_us_per_trial\": " << cpu_seconds() * 1e6 / trials << ", \"commits\": " << commits << "}\n";
 } catch (const std::exception& error) {
   std::cerr << "in_process: " << error.what() << '\n';
   return 1;

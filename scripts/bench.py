@@ -95,7 +95,8 @@ class Session:
             else:
                 compiler, standard = os.environ.get("CXX", "c++"), "-std=c++20"
             flags = [standard, "-O2", "-DNDEBUG", "-pthread"]
-            run([*compiler.split(), *flags, "-o", str(program), str(path)])
+            libraries = ["-lsqlite3"] if "sqlite" in path.stem else []
+            run([*compiler.split(), *flags, "-o", str(program), str(path), *libraries])
         return str(program)
 
     def python(self, module):
@@ -376,13 +377,39 @@ def in_process(session):
         mine_size = figure(mine, size)
         session.row("in_process_memory.bytes", "bytes", mine_size, figure(rustuna, size), "Rustuna", bytes_goal)
         session.row("in_process_memory.bytes.optuna", "bytes", mine_size, figure(optuna, size), "Optuna")
-    if any(session.wants(f"in_process_durable{suffix}") for suffix in ("", ".bytes")):
-        mine = session.attempt(lambda: ours("sqlite"))
+    durable_rows = ("in_process_durable", "in_process_durable.bytes", "sqlite_limit", "sqlite_limit.unsynced")
+    if any(map(session.wants, durable_rows)):
+        commits = []
+
+        def durable():
+            result = ours("sqlite")
+            commits.append(result["commits"])
+            return result
+
+        def plain(mode):
+            if not commits:
+                raise Missing("the number of commits comes from ours, which did not run")
+            where = f"{session.directory()}/rows.sqlite"
+            return run([session.peer("sqlite_rows.c"), where, str(count), str(commits[-1]), mode])
+
+        results = session.alternate(
+            session.size(3, 1), {"ours": durable, "full": lambda: plain("full"), "normal": lambda: plain("normal")}
+        )
+        mine = results["ours"]
         optuna = session.attempt(lambda: study("optuna", "sqlite", optuna_sqlite))
         goal = Goal("ours", "<=", goals["durable"])
         us, size = "us_per_trial", "bytes_per_trial"
         session.row("in_process_durable", "us", figure(mine, us), figure(optuna, us), "Optuna, SQLite", goal)
         session.row("in_process_durable.bytes", "bytes", figure(mine, size), None, None, bytes_goal)
+
+        def rate(result):
+            time = figure(result, us)
+            return 1e6 / time if isinstance(time, (int, float)) else time
+
+        best = Goal("ratio", ">=", 0.7)
+        session.row("sqlite_limit", "trials/s", rate(mine), rate(results["full"]), "plain SQLite, synced", best)
+        unsynced = rate(results["normal"])
+        session.row("sqlite_limit.unsynced", "trials/s", rate(mine), unsynced, "plain SQLite, never synced")
 
 
 def ask_tell(session):
@@ -520,7 +547,7 @@ GROUPS = {  # function: its rows, and the programs of ours that it runs
     turn_around: (["turn_around", "turn_around.p99"], ["turn_around"]),
     in_process: (
         [f"in_process_memory{s}" for s in ("", ".optuna", ".bytes", ".bytes.optuna")]
-        + ["in_process_durable", "in_process_durable.bytes"],
+        + ["in_process_durable", "in_process_durable.bytes", "sqlite_limit", "sqlite_limit.unsynced"],
         ["in_process"],
     ),
     ask_tell: (["ask_tell"], ["ask_tell"]),
