@@ -107,3 +107,46 @@ test_python() {
 make_environment() {
   "$1" -m venv "$2" && "$2/bin/python" -m pip install -q --retries 5 --disable-pip-version-check -r "$3"
 }
+
+# ---- rows: long checks one after the other, each with its own count ----
+
+passed=0 failed=0 skipped=0
+summary=()
+
+# row NAME COMMAND...: runs it if its name holds one of the words in the array `wanted`, or there are none. A command
+# that closes with "N passed, N failed, N skipped" is counted by it, any other as one. NNI_ROW_LIMIT is in seconds.
+row() {
+  local name=$1 begin=$SECONDS output status counts word chosen=no
+  shift
+  for word in "${wanted[@]}"; do [[ $name == *"$word"* ]] && chosen=yes; done
+  [ ${#wanted[@]} = 0 ] || [ $chosen = yes ] || return 0
+  echo
+  echo "######## $name"
+  mkdir -p "$logs"
+  output=$logs/row.txt
+  # A row that hangs must not take the others with it.
+  timeout --kill-after=30 "${NNI_ROW_LIMIT:-2400}" "$@" 2>&1 </dev/null | tee "$output"
+  status=${PIPESTATUS[0]}
+  counts=$(tail -n 1 "$output")
+  if [[ $counts =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
+    local p=${BASH_REMATCH[1]} f=${BASH_REMATCH[2]} s=${BASH_REMATCH[3]}
+    [ "$status" != 0 ] && [ "$f" = 0 ] && f=1
+  elif [ "$status" = 0 ]; then
+    local p=1 f=0 s=0
+  else
+    local p=0 f=1 s=0
+  fi
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+  summary+=("$(printf '%5d s  %s: %d passed, %d failed, %d skipped' $((SECONDS - begin)) "$name" "$p" "$f" "$s")")
+}
+
+# The end of a script of rows: what each came to, and the sum as the last line. Fails when a row failed or none ran.
+close_rows() {
+  local cache
+  echo
+  printf '%s\n' "${summary[@]}"
+  cache=$(ccache --show-log-stats 2>/dev/null | awk -F: '/^ *Hits/ {print $2; exit}' | tr -s ' ')
+  echo "  $SECONDS s in all; compiler cache hits:${cache:- unknown}"
+  echo "$passed passed, $failed failed, $skipped skipped"
+  [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
+}

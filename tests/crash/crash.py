@@ -30,6 +30,7 @@ import time
 
 import oracle
 
+SANITIZER = re.compile(r"(Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error:")
 LIMIT = 180  # seconds after which a manager counts as hanging
 
 MANAGER_POINTS = [
@@ -188,11 +189,19 @@ class Experiment:
         """@returns violations; what was counted is in `counts`"""
         counts, violations = oracle.check(self.directory, self.shape.trials, expected, not self.keepers_killed)
         self.counts.update(counts)
+        violations += self.complaints()
         if not self.keepers_killed:
             self.counts["live_when_only_manager_died"] = self.counts.pop("live_when_manager_died", 0)
         if not self.keepers_killed and not any(kind in ("adoption", "process") for kind, _ in violations):
             self.counts["adopted"] = self.counts["live_when_only_manager_died"]
         return violations
+
+    def complaints(self):
+        """What a sanitizer found in a keeper or a trial; a manager's exit code tells of its own."""
+        own = self.directory / "crash"
+        files = [own / "keeper" / "keeper.log", *own.glob("environments/*/trials/*/trial.stderr")]
+        texts = {file: file.read_text(errors="replace") for file in files if file.exists()}
+        return [("sanitizer", f"{f}: {text[:2000]}") for f, text in texts.items() if SANITIZER.search(text)]
 
     def remove(self):
         """Ends what is left of it; the directory stays when somebody wants to look at it."""
@@ -319,8 +328,8 @@ def kill_job(tools, result, kind, most):
     try:
         experiment.start()
         while result.counts["kills"] < most:
-            # Early moments are rarer than late ones otherwise, since an experiment begins once only.
-            if experiment.wait(numbers.choice([numbers.uniform(0, 0.1), numbers.uniform(0, 1.5)])) is not None:
+            begins = numbers.random() < 0.25  # a beginning is short, and would be met too seldom otherwise
+            if experiment.wait(numbers.uniform(0, 2 * tools.resume_s if begins else 2)) is not None:
                 break  # it was faster
             victims = ["keeper", "manager"] if kind == "both" else ["keeper"] if kind == "keeper" else ["manager"]
             numbers.shuffle(victims)

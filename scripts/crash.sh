@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Kills managers and keepers of experiments, resumes them, and checks that nothing was lost or done twice.
+#
+#   scripts/crash.sh [--preset NAME] [--full] [--no-install] [OPTION...]
+#
+# Every named point at its first, second and a random passage, 60 kills at random times, and three programs with a broken
+# promise that have to be caught. The last line is "N passed, N failed, N skipped"; the counts are in crash.json in the
+# build folder.
+#
+#   --preset NAME   a preset of CMakePresets.json: asan (default), dev, header-only, release, clang
+#   --full          350 random kills instead: 200 of the manager, 50 each of the keeper, of both, and while resuming
+#   --no-install    takes everything as installed
+#   OPTION          for tests/crash/crash.py: --seed N repeats a run, --only TEXT runs the jobs whose name holds the text,
+#                   --jobs N says how many at a time, --keep leaves their directories
+set -uo pipefail
+. "$(dirname "$0")/lib.sh"
+
+preset=asan install=yes options=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --preset) preset=${2:?--preset needs a name} && shift ;;
+    --full) options+=(--kills 200,50,50,50) ;;
+    --no-install) install=no ;;
+    --help | -h) print_help && exit 0 ;;
+    *) options+=("$1") ;;
+  esac
+  shift
+done
+
+give_up() {
+  echo "0 passed, 1 failed, 0 skipped"
+  exit 1
+}
+
+cd "$root" || exit 1
+if [ "$install" = yes ]; then install_packages "${build_packages[@]}" "${test_packages[@]}" || give_up; fi
+build=$root/build/$preset
+phase "configuring $preset" cmake --preset "$preset" "-DNNI_WARNINGS_AS_ERRORS=${NNI_WARNINGS_AS_ERRORS:-OFF}" || give_up
+phase "building the programs that are killed" cmake --build "$build" --target crash_programs -j "$(jobs)" || give_up
+exec python3 tests/crash/crash.py --build "$build" --json "$build/crash.json" "${options[@]}"

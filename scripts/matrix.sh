@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# The checks that take too long for every change; .ci/run has their short forms. Run it by hand.
+#
+#   scripts/matrix.sh [ROW...]      all rows, or those whose name holds one of the words
+#
+# The last line is "N passed, N failed, N skipped". The counts that docs/reliability.md quotes are in build/asan/*.json.
+set -uo pipefail
+. "$(dirname "$0")/lib.sh"
+cd "$root" || exit 1
+
+wanted=("$@")
+export NNI_ROW_LIMIT=7200 NNI_WARNINGS_AS_ERRORS=ON
+
+install_packages "${build_packages[@]}" "${test_packages[@]}" "${check_packages[@]}" || exit 1
+mkdir -p "$logs"
+export CCACHE_STATSLOG=$logs/ccache.txt
+rm -f "$CCACHE_STATSLOG"
+
+row "gcc 12, Debug, ASan+UBSan: crash points, 350 random kills, sabotage" scripts/crash.sh --full --no-install
+
+close_rows
