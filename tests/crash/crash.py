@@ -54,12 +54,12 @@ class Shape:
 
 
 SMALL = Shape(4, 2, "values", "6", "0")
-LARGE = Shape(4, 2, "values", "60", "100000")  # enough to checkpoint the store's log and to rewrite the spool
+LARGE = Shape(4, 2, "values", "25", "100000")  # enough to checkpoint the store's log and to rewrite the spool
 TIMED = Shape(8, 4, "timed")  # 50 to 2,000 ms each, a value every 10 ms
 
 # (what is broken, where it is killed, what the checks say to it)
 SABOTAGES = [
-    ("no_intent", "message received", {"adoption", "doubled", "intent"}),
+    ("no_intent", "message received", {"adoption", "doubled", "intent", "lost value"}),
     ("no_sync", "exit seen", {"lost value"}),
     ("no_deduplication", "before acknowledgement", {"doubled value"}),
 ]

@@ -19,7 +19,7 @@ namespace nni_test {
 /// What is broken.
 struct Sabotage {
   bool no_intent = false;         ///< runs are submitted without a record that says so
-  bool no_sync = false;           ///< final values are called synced while they are in memory only
+  bool no_sync = false;           ///< final values are called synced while they are in memory only, until the end
   bool no_deduplication = false;  ///< what is delivered twice is taken for two messages
 };
 
@@ -34,8 +34,6 @@ class CrashStore : public nni::datastore::Sqlite {
     std::vector<nni::StoreEvent> passed;
     for (const nni::StoreEvent& event : events) {
       if (sabotage_.no_intent && std::holds_alternative<nni::RunIntended>(event)) continue;
-      if (std::holds_alternative<nni::RunEnded>(event))
-        for (nni::StoreEvent& late : std::exchange(held_, {})) passed.push_back(std::move(late));
       (sabotage_.no_sync && is_final(event) ? held_ : passed).push_back(event);
     }
     return Sqlite::append(passed);

@@ -2,7 +2,8 @@
 // thing it does, appended to one file by one write.
 //
 //   crash_trial ACCOUNT timed            a value every 10 ms for as many milliseconds as the parameter "ms" says
-//   crash_trial ACCOUNT values N BYTES   N values one after the other, each with so many bytes beside its number
+//   crash_trial ACCOUNT values N BYTES   N values one after the other, each with so many bytes beside its number; every
+//                                        second trial reports four times as many, so that they do not all end together
 //
 // Lines: the trial's sequence, its attempt, and then `start PID TICKS PARAMETERS`, `value K` before the K-th value is
 // reported, `kept K` when that and all before are recorded, `final VALUE`, `last` when the final value is recorded.
@@ -75,7 +76,7 @@ int main(int argc, char** argv) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
   } else {
-    const int count = std::atoi(argv[3]);
+    const int count = std::atoi(argv[3]) * (nni::trial::get_sequence_id() % 2 == 1 ? 4 : 1);
     const std::size_t bytes = std::strtoul(argv[4], nullptr, 10);
     for (int number = 0; number < count; ++number) report(account, number, bytes);
   }
