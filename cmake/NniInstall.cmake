@@ -20,7 +20,7 @@ install(TARGETS ${targets} EXPORT nniTargets
   FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILE_SET bodies DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET nni-keeper)
-  install(TARGETS nni-keeper RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  install(TARGETS nni-keeper nni-convert RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/nni")

@@ -6,6 +6,8 @@
 namespace nni::datastore {
 
 class Memory;
+struct JournalOptions;
+class Journal;
 struct SqliteOptions;
 class Sqlite;
 

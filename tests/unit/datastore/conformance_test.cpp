@@ -1,28 +1,51 @@
 #include "support/catch.hpp"
 
+#include <cerrno>
 #include <fstream>
+#include <memory>
 
+#include <nni/datastore/journal.hpp>
 #include <nni/datastore/memory.hpp>
 #include <nni/datastore/sqlite.hpp>
 #include <nni/testing/data_store_conformance.hpp>
 
 #include "sqlite_files.hpp"
-#include "temporary_directory.hpp"
+#include "support/failing_files.hpp"
+#include "support/temporary_directory.hpp"
 
 using namespace nni;
 
-TEST_CASE("the store in memory keeps the promises of a data store", "[datastore][memory]") {
+namespace {
+
+// Runs the suite over one kind of store, with the ways to damage and to break it.
+template <class Store>
+testing::ConformanceReport check_store();
+
+template <>
+testing::ConformanceReport check_store<datastore::Memory>() {
   testing::StoreSetup setup;
   setup.persistent = false;
-
-  const testing::ConformanceReport report =
-      testing::check_data_store<datastore::Memory>([] { return datastore::Memory(); }, setup);
-
-  INFO(report.to_string());
-  CHECK(report.passed());
+  return testing::check_data_store<datastore::Memory>([] { return datastore::Memory(); }, setup);
 }
 
-TEST_CASE("the SQLite store keeps the promises of a data store", "[datastore][sqlite]") {
+template <>
+testing::ConformanceReport check_store<datastore::Journal>() {
+  const nni_test::TemporaryDirectory place;
+  const auto files = std::make_shared<nni_test::FailingFiles>();
+  testing::StoreSetup setup;
+  setup.damage = [&place](const ExperimentId& id) {
+    std::fstream file(place.path() / id.value / "db" / "nni.journal");
+    file.seekp(200);
+    file.put('~');
+  };
+  setup.break_writing = [&files] { files->fail_all(nni_test::Call::write, ENOSPC); };
+  setup.mend_writing = [&files] { files->mend(); };
+  return testing::check_data_store<datastore::Journal>(
+      [&place, &files] { return datastore::Journal{{.directory = place.path(), .system = files}}; }, setup);
+}
+
+template <>
+testing::ConformanceReport check_store<datastore::Sqlite>() {
   const nni_test::TemporaryDirectory place;
   const nni_test::FaultyFiles files;
   testing::StoreSetup setup;
@@ -32,13 +55,19 @@ TEST_CASE("the SQLite store keeps the promises of a data store", "[datastore][sq
   };
   setup.break_writing = [] { nni_test::FaultyFiles::full = true; };
   setup.mend_writing = [] { nni_test::FaultyFiles::full = false; };
-
-  const testing::ConformanceReport report = testing::check_data_store<datastore::Sqlite>(
+  return testing::check_data_store<datastore::Sqlite>(
       [&place] { return datastore::Sqlite{{.directory = place.path()}}; }, setup);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("every data store keeps the promises of a data store", "[datastore]", datastore::Memory,
+                   datastore::Journal, datastore::Sqlite) {
+  const testing::ConformanceReport report = check_store<TestType>();
 
   INFO(report.to_string());
   CHECK(report.passed());
-  CHECK(report.checks().size() > 30);
+  CHECK(report.checks().size() > 25);
 }
 
 namespace {

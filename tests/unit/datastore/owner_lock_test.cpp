@@ -9,7 +9,7 @@
 #include <nni/core/error.hpp>
 #include <nni/datastore/detail/owner_lock.hpp>
 
-#include "temporary_directory.hpp"
+#include "support/temporary_directory.hpp"
 
 using nni::Errc;
 using nni::Error;

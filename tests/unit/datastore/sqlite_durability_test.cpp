@@ -8,7 +8,7 @@
 #include <nni/testing/store_script.hpp>
 
 #include "sqlite_files.hpp"
-#include "temporary_directory.hpp"
+#include "support/temporary_directory.hpp"
 
 using namespace nni;
 using datastore::Sqlite;

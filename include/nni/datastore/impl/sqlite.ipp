@@ -10,7 +10,8 @@
 namespace nni::datastore {
 
 NNI_INLINE Sqlite::Sqlite(SqliteOptions options)
-    : store_(std::make_shared<detail::SqliteStore>(std::move(options.directory), options.read_only)) {}
+    : store_(std::make_shared<detail::SqliteStore>(
+          std::move(options.directory), detail::SqliteFiles(options.read_only))) {}
 NNI_INLINE Sqlite::Sqlite(Sqlite&&) noexcept = default;
 NNI_INLINE Sqlite& Sqlite::operator=(Sqlite&&) noexcept = default;
 NNI_INLINE Sqlite::~Sqlite() = default;
@@ -32,15 +33,15 @@ NNI_INLINE awaitable<void> Sqlite::written(StorePosition at) { return store_->la
 NNI_INLINE awaitable<void> Sqlite::synced(StorePosition at) { return store_->lane().synced(at); }
 
 NNI_INLINE awaitable<std::optional<TrialJobDetail>> Sqlite::load(TrialId trial) {
-  return store_->read(&detail::SqliteReader::load, trial);
+  return store_->read(&detail::SqliteView::load, trial);
 }
 
 NNI_INLINE awaitable<TrialPage> Sqlite::page(TrialQuery query) {
-  return store_->read(&detail::SqliteReader::page, query);
+  return store_->read(&detail::SqliteView::page, query);
 }
 
 NNI_INLINE awaitable<std::vector<Metric>> Sqlite::metrics(TrialId trial) {
-  return store_->read(&detail::SqliteReader::metrics, trial);
+  return store_->read(&detail::SqliteView::metrics, trial);
 }
 
 NNI_INLINE awaitable<void> Sqlite::close() { return store_->close(); }

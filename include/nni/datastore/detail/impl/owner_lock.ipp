@@ -67,7 +67,7 @@ NNI_INLINE std::string owner_text(const Owner& owner) {
 /// Who holds a lock, for people. The file may be empty when its owner has only just made it.
 NNI_INLINE std::string describe_owner(const std::filesystem::path& file) {
   boost::system::error_code failure;
-  const json::value parsed = json::parse(first_line(file), failure);
+  const json::value parsed = parse_json(first_line(file), failure);
   const json::object* members = failure ? nullptr : parsed.if_object();
   const auto text = [members](std::string_view key) {
     const json::value* value = members != nullptr ? members->if_contains(key) : nullptr;

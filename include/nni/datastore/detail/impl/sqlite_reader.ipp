@@ -44,7 +44,7 @@ NNI_INLINE Parameters parameters_of_record(std::string_view record) {
     return Parameters(std::string(text.substr(0, text.size() - record_behind.size())));
   }
   boost::system::error_code failure;
-  const json::value parsed = json::parse(record, failure);
+  const json::value parsed = parse_json(record, failure);
   const json::object* members = failure ? nullptr : parsed.if_object();
   const json::value* parameters = members != nullptr ? members->if_contains("parameters") : nullptr;
   if (parameters == nullptr) throw damaged_record("a parameter record", record);
@@ -63,7 +63,9 @@ NNI_INLINE Placement parse_placement(std::string_view text) {
   Placement placement;
   if (text.empty()) return placement;
   try {
-    const json::value parsed = json::parse(text);
+    boost::system::error_code failure;
+    const json::value parsed = parse_json(text, failure);
+    if (failure) throw damaged_record("a placement", text);
     placement.node = std::string(parsed.at("node").as_string());
     if (const json::value* gpus = parsed.as_object().if_contains("gpus"))
       placement.gpus = json::value_to<std::vector<int>>(*gpus);
@@ -77,7 +79,7 @@ NNI_INLINE std::string json_string_content(std::string_view text) {
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"' && text.find('\\') == std::string_view::npos)
     return std::string(text.substr(1, text.size() - 2));
   boost::system::error_code failure;
-  const json::value parsed = json::parse(text, failure);
+  const json::value parsed = parse_json(text, failure);
   if (failure || !parsed.is_string()) throw damaged_record("a metric", text);
   return std::string(parsed.get_string());
 }

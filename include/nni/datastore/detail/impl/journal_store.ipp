@@ -1,0 +1,175 @@
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include <nni/core/crash_point.hpp>
+#include <nni/core/error.hpp>
+#include <nni/datastore/detail/experiment_home.hpp>
+#include <nni/datastore/detail/journal_store.hpp>
+#include <nni/datastore/detail/journal_writer.hpp>
+
+namespace nni::datastore::detail {
+
+// ---- reading ----------------------------------------------------------------------------------------------------
+
+template <class Event>
+Event JournalReader::event_at(std::uint64_t offset) {
+  JournalLine line = lines_.at(offset);
+  if (auto* const event = std::get_if<Event>(&line.event)) return std::move(*event);
+  throw Error(Errc::store_corrupt, "the journal " + state_->file.path().string() +
+                                       " has another record than expected at byte " + std::to_string(offset));
+}
+
+NNI_INLINE OpenTrial JournalReader::trial_at(const TrialPlaces& places) {
+  OpenTrial trial;
+  TrialOrdered order = event_at<TrialOrdered>(places.ordered);
+  trial.ordered(order);
+  trial.detail.parameters = std::move(order.parameters);
+  if (places.intended != 0) trial.intended(event_at<RunIntended>(places.intended));
+  if (places.started != 0) trial.started(event_at<RunStarted>(places.started));
+  if (places.final_value != 0) trial.received(event_at<MetricReceived>(places.final_value).metric);
+  if (places.ended != 0) trial.ended(event_at<RunEnded>(places.ended));
+  return trial;
+}
+
+NNI_INLINE std::vector<Metric> JournalReader::values(std::uint64_t last) {
+  std::vector<Metric> result;
+  while (last != 0) {
+    JournalLine line = lines_.at(last);
+    auto* const event = std::get_if<MetricReceived>(&line.event);
+    if (event == nullptr || line.before >= last)
+      throw Error(Errc::store_corrupt, "the journal " + state_->file.path().string() +
+                                           " has another record than expected at byte " + std::to_string(last));
+    result.push_back(std::move(event->metric));
+    last = line.before;
+  }
+  std::reverse(result.begin(), result.end());
+  return result;
+}
+
+NNI_INLINE ExperimentSnapshot JournalReader::snapshot() {
+  std::unique_lock lock(state_->mutex);
+  ExperimentSnapshot result = state_->index.summary();
+  const JournalIndex::Selection open = state_->index.unfinished();
+  lock.unlock();
+  for (const auto& [id, places] : open) {
+    const OpenTrial trial = trial_at(places);
+    std::vector<Metric> current = values(places.last_value);
+    std::erase_if(current, [&trial](const Metric& metric) { return !trial.is_current(metric.run); });
+    result.unfinished.push_back(trial.unfinished(current));
+  }
+  return result;
+}
+
+NNI_INLINE std::optional<TrialJobDetail> JournalReader::load(TrialId trial) {
+  std::unique_lock lock(state_->mutex);
+  const std::optional<TrialPlaces> places = state_->index.find(trial);
+  lock.unlock();
+  if (!places) return std::nullopt;
+  return trial_at(*places).detail;
+}
+
+NNI_INLINE TrialPage JournalReader::page(const TrialQuery& query) {
+  TrialPage result;
+  std::unique_lock lock(state_->mutex);
+  const JournalIndex::Selection selected = state_->index.select(query, result.more);
+  lock.unlock();
+  result.trials.reserve(selected.size());
+  for (const auto& [id, places] : selected) result.trials.push_back(trial_at(places).detail);
+  return result;
+}
+
+NNI_INLINE std::vector<Metric> JournalReader::metrics(TrialId trial) {
+  std::unique_lock lock(state_->mutex);
+  const std::uint64_t last = state_->index.last_value(trial);
+  lock.unlock();
+  std::vector<Metric> result = values(last);
+  std::stable_sort(
+      result.begin(), result.end(), [](const Metric& a, const Metric& b) { return a.run.attempt < b.run.attempt; });
+  return result;
+}
+
+// ---- writing ----------------------------------------------------------------------------------------------------
+
+NNI_INLINE bool JournalRecorder::is_known(const Metric& metric) {
+  for (const Metric& known : reader_.values(state_->index.last_value(metric.run.trial)))
+    if (known.run == metric.run && known.kind == metric.kind && known.sequence == metric.sequence &&
+        (metric.kind == MetricKind::intermediate || known.value == metric.value))
+      return true;
+  return false;
+}
+
+/// Where tests kill the process once this event is kept.
+NNI_INLINE void note_crash_point([[maybe_unused]] const StoreEvent& event) {
+  if (std::holds_alternative<RunIntended>(event)) NNI_CRASH_POINT_WHEN_KEPT("intent written");
+  if (std::holds_alternative<RunStarted>(event)) NNI_CRASH_POINT_WHEN_KEPT("started recorded");
+  if (std::holds_alternative<RunEnded>(event)) NNI_CRASH_POINT_WHEN_KEPT("ended recorded");
+}
+
+NNI_INLINE void JournalRecorder::record(std::span<const StoreEvent> events, TimePoint now) {
+  // Readers wait until the lines are in the file.
+  const std::lock_guard lock(state_->mutex);
+  text_.clear();
+  JournalWriter out(text_, state_->file.end());
+  if (!std::exchange(has_session_, true)) out.session(self_, now);
+  if (const std::uint64_t synced = state_->file.synced(); synced > noted_) out.synced(noted_ = synced);
+  for (const StoreEvent& event : events) {
+    std::uint64_t before = 0;
+    if (const auto* const received = std::get_if<MetricReceived>(&event)) {
+      before = state_->index.last_value(received->metric.run.trial);
+      if (state_->index.is_late(received->metric)) {
+        // Rare. What is known of its run stands in the file, or in the lines that are about to get there.
+        state_->file.append(text_);
+        out.begin_anew();
+        if (is_known(received->metric)) continue;
+      }
+    }
+    if (state_->index.take(event, out.offset())) out.event(event, before);
+    note_crash_point(event);
+  }
+  NNI_CRASH_POINT("before commit");
+  state_->file.append(text_);
+  NNI_CRASH_POINT("committed");
+  NNI_CRASH_POINTS_KEPT();
+  if (text_.capacity() > 1024 * 1024) text_.shrink_to_fit();
+}
+
+NNI_INLINE void JournalRecorder::finish(TimePoint now) {
+  if (!has_session_) return;
+  const std::lock_guard lock(state_->mutex);
+  text_.clear();
+  JournalWriter(text_, state_->file.end()).closed(state_->file.synced(), now);
+  state_->file.append(text_);
+  state_->file.sync();
+}
+
+// ---- opening ----------------------------------------------------------------------------------------------------
+
+NNI_INLINE OpenedFiles<JournalRecorder, JournalReader> JournalFiles::open(
+    const std::filesystem::path& home, const std::string& id) const {
+  const std::filesystem::path path = home / "db" / "nni.journal";
+  OpenedFiles<JournalRecorder, JournalReader> result;
+  const auto state = std::make_shared<JournalState>();
+  const auto visit = [&state](const JournalLine& line, std::uint64_t offset) {
+    if (line.kind == JournalLine::Kind::event) state->index.take(line.event, offset);
+  };
+  if (read_only_) {
+    state->file.open_read_only(path, ExperimentId(id), system_, visit);
+  } else {
+    make_directories(path.parent_path(), *system_);
+    NNI_CRASH_POINT("creation of the store");
+    OwnerLock lock(home);
+    NNI_CRASH_POINT("creation of the store");
+    if (std::string remark = state->file.open(path, ExperimentId(id), system_, visit); !remark.empty())
+      result.remarks.push_back(std::move(remark));
+    NNI_CRASH_POINT("creation of the store");
+    result.recorder = std::make_unique<JournalRecorder>(state, std::move(lock), Owner::current());
+  }
+  result.reader = std::make_unique<JournalReader>(state);
+  result.snapshot = result.reader->snapshot();
+  return result;
+}
+
+}  // namespace nni::datastore::detail

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <nni/datastore/convert.hpp>
+
+namespace nni::datastore::detail {
+
+/// How a run ended, as far as its trial tells.
+NNI_INLINE JobEnd end_of(const TrialJobDetail& trial) {
+  if (trial.exit_code) return JobEnd(EndKind::exited, *trial.exit_code, trial.message);
+  if (trial.signal) return JobEnd(EndKind::signalled, *trial.signal, trial.message);
+  JobEnd end(EndKind::killed, 0, trial.message);
+  switch (trial.status) {
+    case TrialJobStatus::user_canceled: end.why = StopReason::user; break;
+    case TrialJobStatus::sys_canceled: end.why = StopReason::experiment_end; break;
+    case TrialJobStatus::early_stopped: end.why = StopReason::early_stop; break;
+    default: end.kind = trial.status == TrialJobStatus::waiting ? EndKind::lost : EndKind::threw;
+  }
+  return end;
+}
+
+NNI_INLINE RunEnded ended(RunId run, JobEnd how, TrialJobStatus status, TimePoint at) {
+  RunEnded event;
+  event.run = run;
+  event.end = std::move(how);
+  event.status = status;
+  event.final_attempt = is_terminal(status);
+  event.at = at;
+  return event;
+}
+
+NNI_INLINE void add_last_run(std::vector<StoreEvent>& events, RunId run, const TrialJobDetail& trial,
+                             const std::vector<Metric>& values, const UnfinishedTrial* open) {
+  const Intent* const intent = open != nullptr && open->open_run ? &*open->open_run : nullptr;
+  const TimePoint ordered = trial.submit_time.value_or(TimePoint{});
+  const TimePoint begun = trial.start_time.value_or(intent != nullptr ? intent->at : ordered);
+  events.emplace_back(RunIntended(run, intent != nullptr ? intent->placement : Placement(trial.environment),
+                                  intent != nullptr ? intent->at : begun));
+  if (intent != nullptr ? intent->started : trial.start_time || !trial.job.empty()) {
+    JobStarted started(run, trial.job, begun);
+    started.url = trial.url;
+    started.working_directory = trial.working_directory;
+    events.emplace_back(RunStarted(std::move(started)));
+  }
+  // A final value that came too late to count was recorded behind the end.
+  const bool is_late = is_terminal(trial.status) && !trial.final_value;
+  const auto add = [&](bool late) {
+    for (const Metric& value : values)
+      if (value.run.attempt == run.attempt && (is_late && value.kind == MetricKind::final) == late)
+        events.emplace_back(MetricReceived(value));
+  };
+  add(false);
+  if (intent == nullptr) events.emplace_back(ended(run, end_of(trial), trial.status, trial.end_time.value_or(begun)));
+  add(true);
+}
+
+NNI_INLINE std::vector<StoreEvent> events_of(
+    const TrialJobDetail& trial, const std::vector<Metric>& values, const UnfinishedTrial* open) {
+  const TimePoint at = trial.submit_time.value_or(TimePoint{});
+  std::vector<StoreEvent> events;
+  events.emplace_back(TrialOrdered(trial.trial, trial.parameter, trial.parameters, at));
+  for (std::uint32_t attempt = 0; attempt + 1 < trial.attempts; ++attempt) {
+    const RunId run{trial.trial, attempt};
+    events.emplace_back(RunIntended(run, Placement(), at));
+    for (const Metric& value : values)
+      if (value.run.attempt == attempt) events.emplace_back(MetricReceived(value));
+    events.emplace_back(ended(run, JobEnd(EndKind::lost, 0, "an earlier attempt"), TrialJobStatus::waiting, at));
+  }
+  if (trial.attempts > 0) add_last_run(events, RunId{trial.trial, trial.attempts - 1}, trial, values, open);
+  return events;
+}
+
+NNI_INLINE ProfileChanged unfinished_copy(const ProfileChanged& profile) {
+  ProfileChanged result = profile;
+  result.status = ExperimentStatus::error;
+  result.message = "this copy of the experiment was not finished; delete it and make another one";
+  return result;
+}
+
+}  // namespace nni::datastore::detail

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <nni/concepts/data_store.hpp>
+#include <nni/files/system.hpp>
+
+namespace nni::datastore {
+
+namespace detail {
+class JournalStore;
+}
+
+/// Settings of the journal.
+struct JournalOptions {
+  std::filesystem::path directory = "nni-experiments";  ///< parent of the experiments' directories; made if missing
+  bool read_only = false;                               ///< only look, also while another process owns the experiment
+  std::shared_ptr<files::System> system = files::System::real();  ///< makes the calls; tests give another one
+};
+
+/// Keeps records in `<directory>/<experiment id>/db/nni.journal`, without any library.
+///
+/// The file is text to which lines are added and of which none is ever changed: each is one event, as JSON with named
+/// members, behind a checksum (docs/formats/journal.md). It makes the same promises as `Sqlite`, but has
+/// no tables that other programs could ask.
+///
+/// Appending queues; one call on the pool at a time writes what has gathered. `written` waits for that. Only when
+/// somebody waits for `synced` is the file brought to the disk, which covers everything that was written so far.
+///
+/// Opening reads the file through. A tail that a crash or a loss of power has torn is cut off behind the last whole
+/// record, with a line in the log. The places of a trial's lines live in memory, 64 bytes for each finished trial;
+/// trials and values are read from the file when they are asked for.
+///
+/// While it is open, a locked file `owner` in the experiment's directory keeps other processes out; it goes when
+/// the store is closed, and the lock dies with the process.
+class Journal {
+ public:
+  using role = role::data_store;
+
+  explicit Journal(JournalOptions options = {});
+  Journal(Journal&&) noexcept;
+  Journal& operator=(Journal&&) noexcept;
+  ~Journal();
+
+  /// The parent of the experiments' directories.
+  [[nodiscard]] const std::filesystem::path& directory() const noexcept;
+
+  /// Where an experiment has its files, when that is not below `directory()`. Before `open`.
+  void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
+
+  /// Opens the experiment's file; makes it, with its directories, unless it is read-only.
+  /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::store_corrupt` for a
+  ///                file that is damaged, foreign or of another version, naming the line; `Errc::not_found` for one
+  ///                that should be read and does not exist; `Errc::storage_failed` for everything that the file system
+  ///                refuses
+  [[nodiscard]] awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
+
+  /// Queues events. @throws Error  `Errc::closed` when it is not open, `Errc::unsupported` when it is read-only
+  StorePosition append(std::span<const StoreEvent> events);
+
+  /// Suspends until everything up to a position survives a kill of this process.
+  /// @throws Error  `Errc::storage_failed` once the store has failed
+  [[nodiscard]] awaitable<void> written(StorePosition at);
+
+  /// Suspends until everything up to a position survives a loss of power.
+  /// @throws Error  `Errc::storage_failed` once the store has failed
+  [[nodiscard]] awaitable<void> synced(StorePosition at);
+
+  /// Everything known of one trial; nothing for an unknown one.
+  [[nodiscard]] awaitable<std::optional<TrialJobDetail>> load(TrialId trial);
+
+  /// A page of trials.
+  [[nodiscard]] awaitable<TrialPage> page(TrialQuery query);
+
+  /// The values of one trial: attempt by attempt, in the order of arrival.
+  [[nodiscard]] awaitable<std::vector<Metric>> metrics(TrialId trial);
+
+  /// Writes and syncs what was appended, and frees the file.
+  /// @throws Error  when the store has failed; it is freed all the same
+  [[nodiscard]] awaitable<void> close();
+
+ private:
+  std::shared_ptr<detail::JournalStore> store_;
+};
+static_assert(DataStore<Journal>);
+
+}  // namespace nni::datastore
+
+#if NNI_HEADER_ONLY
+#include <nni/datastore/impl/journal.ipp>
+#endif
