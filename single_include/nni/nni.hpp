@@ -6290,6 +6290,130 @@ inline constexpr Crc32cTables crc32c_tables;
 
 }  // namespace nni
 
+// ---- nni/datastore/convert.hpp
+
+namespace nni::datastore {
+
+/// What a conversion has copied.
+class Converted {
+ public:
+  Converted() = default;
+
+  std::uint64_t trials = 0;
+  std::uint64_t metrics = 0;
+};
+
+namespace detail {
+
+/// The events that make a trial what it is: recorded elsewhere, they give the same trial there.
+/// @param trial   as a store tells it
+/// @param values  all of it
+/// @param open    what the snapshot says of it; null for a trial that has ended
+[[nodiscard]] std::vector<StoreEvent> events_of(
+    const TrialJobDetail& trial, const std::vector<Metric>& values, const UnfinishedTrial* open);
+
+/// What is recorded first, so that nobody takes half an experiment for a whole one.
+[[nodiscard]] ProfileChanged unfinished_copy(const ProfileChanged& profile);
+
+template <class From, class To>
+awaitable<Converted> copy_all(From& from, To& to, const ExperimentSnapshot& snapshot) {
+  Converted result;
+  std::vector<StoreEvent> events(1, StoreEvent(unfinished_copy(snapshot.profile)));
+  TrialQuery query;
+  auto next_open = snapshot.unfinished.begin();
+  for (bool more = true; more;) {
+    auto reading = from.page(query);
+    const TrialPage page = co_await std::move(reading);
+    for (const TrialJobDetail& trial : page.trials) {
+      auto listing = from.metrics(trial.trial);
+      const std::vector<Metric> values = co_await std::move(listing);
+      const bool is_open = next_open != snapshot.unfinished.end() && next_open->trial == trial.trial;
+      const UnfinishedTrial* const open = is_open ? &*next_open++ : nullptr;
+      const std::vector<StoreEvent> made = events_of(trial, values, open);
+      events.insert(events.end(), made.begin(), made.end());
+      ++result.trials;
+      result.metrics += values.size();
+      query.after = trial.trial;
+    }
+    more = page.more && !page.trials.empty();
+    if (!more) events.emplace_back(snapshot.profile);
+    const StorePosition at = to.append(events);
+    events.clear();
+    auto writing = to.written(at);  // before the next page, so that no more than one is held
+    co_await std::move(writing);
+    if (more) continue;
+    auto keeping = to.synced(at);
+    co_await std::move(keeping);
+  }
+  co_return result;
+}
+
+template <class From, class To>
+awaitable<Converted> convert_between(Context& context, From& from, To& to, ExperimentId id) {
+  auto opening = from.open(context, id);
+  const ExperimentSnapshot snapshot = co_await std::move(opening);
+  Converted result;
+  std::exception_ptr failure;
+  bool is_open = false;
+  try {
+    if (!snapshot.exists)
+      throw Error(
+          Errc::not_found, "there is no experiment \"" + id.value + "\" to convert; check the id and the place");
+    auto making = to.open(context, id);
+    const ExperimentSnapshot there = co_await std::move(making);
+    is_open = true;
+    if (there.exists)
+      throw Error(Errc::already_exists,
+                  "experiment \"" + id.value + "\" has " + std::to_string(there.trials) +
+                      " trials in the store that it should be copied into; choose one without it");
+    auto copying = copy_all(from, to, snapshot);
+    result = co_await std::move(copying);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  co_await async::ignore_cancellation();
+  try {
+    auto closing = from.close();
+    co_await std::move(closing);
+    if (is_open) {
+      auto ending = to.close();
+      co_await std::move(ending);
+    }
+  } catch (...) {
+    if (!failure) failure = std::current_exception();
+  }
+  if (failure) std::rethrow_exception(failure);
+  co_return result;
+}
+
+}  // namespace detail
+
+/// Copies an experiment from one data store into another: profile, search space and seed, every trial with its
+/// attempts, parameters and values, and what of it has not ended. A resume from the copy goes on like one from the
+/// original. Of attempts before a trial's last one, what data stores tell is copied: their values.
+///
+/// @code
+/// using namespace nni::datastore;
+/// convert(Sqlite{{.directory = "nni-experiments", .read_only = true}}, Journal{{.directory = "copies"}}, id);
+/// @endcode
+///
+/// @param from  is not changed; opened read-only, it may be in use by a process that runs
+/// @param to    must not know the experiment. When the copy fails, what is in it is marked as an experiment in `error`
+/// @param id    of the experiment, in both
+/// @returns     what was copied, once all of it is synced
+/// @throws Error  `Errc::not_found` when there is nothing to copy, `Errc::already_exists` when the target has it, and
+///                what the stores throw
+template <class From, class To>
+  requires DataStore<std::remove_cvref_t<From>> && DataStore<std::remove_cvref_t<To>>
+Converted convert(From&& from, To&& to, ExperimentId id) {
+  Runtime runtime;
+  From source = std::forward<From>(from);  // a store that was handed over has to be gone before the runtime is
+  To target = std::forward<To>(to);
+  return runtime.run(detail::convert_between(runtime.context(), source, target, std::move(id)));
+}
+
+}  // namespace nni::datastore
+
 // ---- nni/datastore/detail/commit_pace.hpp
 
 namespace nni::datastore::detail {
@@ -6380,6 +6504,561 @@ class CommitPace {
   SteadyPoint window_start_{};
   std::size_t in_window_ = 0;
   std::size_t before_ = 0;
+};
+
+}  // namespace nni::datastore::detail
+
+// ---- nni/files/system.hpp
+
+#include <sys/types.h>
+
+namespace nni::files {
+
+/// The calls of the operating system that durable files are made of.
+///
+/// This class makes them; a test derives from it to write down what happens or to let single calls fail. Every
+/// object of the library that keeps durable files takes one, so nothing is global.
+///
+/// Each member is one call and answers as the kernel does: 0 or a count, or the negated `errno`. They may be called
+/// from several threads.
+class System {
+ public:
+  System() = default;
+  System(const System&) = delete;
+  System& operator=(const System&) = delete;
+  virtual ~System() = default;
+
+  /// The system as it is; shared by everybody who names no other.
+  [[nodiscard]] static const std::shared_ptr<System>& real();
+
+  /// @param flags  as for open(2); files are never inherited by programs that are started
+  /// @returns      a descriptor
+  virtual int open(const std::filesystem::path& path, int flags, mode_t mode);
+  virtual void close(int file) noexcept;
+  virtual ssize_t read(int file, char* to, std::size_t size, std::uint64_t offset);
+  virtual ssize_t write(int file, const char* from, std::size_t size, std::uint64_t offset);
+  virtual int truncate(int file, std::uint64_t size);
+
+  /// Bytes in the file.
+  virtual std::int64_t size(int file);
+
+  /// Brings content and size to the disk (fdatasync).
+  virtual int sync(int file);
+
+  /// Brings the names in a directory to the disk.
+  virtual int sync_directory(const std::filesystem::path& directory);
+
+  virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to);
+  virtual int remove(const std::filesystem::path& path);
+  virtual int make_directory(const std::filesystem::path& path, mode_t mode);
+};
+
+}  // namespace nni::files
+
+// ---- nni/datastore/detail/experiment_home.hpp
+
+namespace nni::datastore::detail {
+
+/// The error of a store whose files the system refuses.
+/// @param what  a sentence without its end, for instance "cannot write /a/b"
+[[nodiscard]] Error storage_error(const std::string& what, boost::system::error_code reason);
+
+/// Brings the names in a directory to the disk.
+/// @throws Error  `Errc::storage_failed`
+void sync_directory(const std::filesystem::path& directory, files::System& system = *files::System::real());
+
+/// Makes a directory, with those above it, so that their names survive a loss of power.
+/// @throws Error  `Errc::storage_failed`
+void make_directories(const std::filesystem::path& wanted, files::System& system = *files::System::real());
+
+}  // namespace nni::datastore::detail
+
+// ---- nni/datastore/detail/record_lane.hpp
+
+namespace nni::datastore::detail {
+
+/// Writes records somewhere. Its members block, and run on a pool: `record` and `tidy` one after the other, `sync`
+/// beside them.
+class Recorder {
+ public:
+  Recorder() = default;
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+  virtual ~Recorder() = default;
+
+  /// Hands a batch to the kernel, all of it or nothing.
+  /// @param now  wall time
+  virtual void record(std::span<const StoreEvent> events, TimePoint now) = 0;
+
+  /// Brings everything that was recorded before the call to the disk.
+  virtual void sync() = 0;
+
+  /// True when `tidy` should be called soon. Called on the executor, while nothing else runs.
+  [[nodiscard]] virtual bool wants_tidying() const noexcept { return false; }
+
+  /// Work that can wait until a batch is written.
+  virtual void tidy() {}
+};
+
+/// The way of a store's records from the executor to its recorder: a queue, gathered commits, positions, and those
+/// who wait for them.
+///
+/// Everything but the recorder's work happens on the executor. One batch is written at a time, with as many records
+/// as are there; syncs run beside, so that who waits for `written` does not wait for the disk. A failure is final: it
+/// is thrown to all who wait and will wait for what was not reached.
+class RecordLane : public std::enable_shared_from_this<RecordLane> {
+ public:
+  /// @param context   outlives the lane
+  /// @param recorder  used on the context's pool
+  RecordLane(Context& context, std::unique_ptr<Recorder> recorder);
+
+  /// Queues records and returns the position behind them.
+  StorePosition append(std::span<const StoreEvent> events);
+
+  /// Suspends until the records up to a position were handed to the kernel.
+  [[nodiscard]] awaitable<void> written(StorePosition at);
+
+  /// Suspends until the records up to a position are on the disk.
+  [[nodiscard]] awaitable<void> synced(StorePosition at);
+
+  /// Suspends until everything that was appended is written, without waiting for more to gather.
+  [[nodiscard]] awaitable<void> flushed();
+
+  /// Suspends until everything is synced and nothing runs. The recorder is free afterwards.
+  [[nodiscard]] awaitable<void> drained();
+
+  /// Null while nothing has failed.
+  [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
+
+  /// The recorder, once the lane is drained.
+  [[nodiscard]] std::unique_ptr<Recorder> take_recorder() noexcept { return std::move(recorder_); }
+
+ private:
+  void start_writing();
+  void start_syncing();
+  void wake();
+  void fail(std::exception_ptr failure);
+  void record_batch(TimePoint now);  // on the pool
+  awaitable<void> hold();
+  awaitable<void> commit();
+  awaitable<void> write_all();
+  awaitable<void> sync_all();
+  static awaitable<void> run_writing(std::shared_ptr<RecordLane> self);
+  static awaitable<void> run_syncing(std::shared_ptr<RecordLane> self);
+
+  static constexpr std::uint64_t nobody = std::numeric_limits<std::uint64_t>::max();
+
+  Context* context_;
+  std::unique_ptr<Recorder> recorder_;
+  CommitPace pace_;
+  boost::asio::steady_timer timer_;
+  bool writing_ = false;
+  bool syncing_ = false;
+  bool holding_ = false;
+  async::event idle_;
+
+  std::vector<StoreEvent> queue_;
+  std::vector<StoreEvent> batch_;  // the recorder's, while it runs
+  std::uint64_t appended_ = 0;
+  std::uint64_t batch_end_ = 0;  // position behind the batch that is or was recorded last
+  std::uint64_t written_ = 0;
+  std::uint64_t sync_from_ = nobody;  // the lowest position that somebody wants synced by the next sync
+  std::uint64_t sync_end_ = 0;        // position that the running or last sync covers
+  std::uint64_t synced_ = 0;
+
+  // Who waits for the batch under way, and who for the next one; the roles change with each batch. So a commit
+  // wakes only those whom it concerns.
+  async::event written_turns_[2];
+  std::size_t batch_turn_ = 0;
+  async::event synced_turns_[2];
+  std::size_t sync_turn_ = 0;
+
+  std::exception_ptr failure_;
+};
+
+}  // namespace nni::datastore::detail
+
+// ---- nni/datastore/detail/file_store.hpp
+
+namespace nni::datastore::detail {
+
+/// What opening the files of an experiment yields, made on the pool.
+template <class Recorder, class Reader>
+class OpenedFiles {
+ public:
+  OpenedFiles() = default;
+
+  std::unique_ptr<Recorder> recorder;  ///< null when read-only
+  std::unique_ptr<Reader> reader;
+  ExperimentSnapshot snapshot;
+  std::vector<std::string> remarks;  ///< what people should know of the files, for the log
+};
+
+/// The state of a store that keeps an experiment in files: what all of them have in common, on the executor.
+///
+/// @tparam Files  how the files are opened, written and read, all of it blocking and called on the pool:
+///  - `Recorder`, a `detail::Recorder` with `finish(TimePoint)`, which comes last, and `interrupt()` for any thread;
+///  - `Reader` with the reads of a data store and `interrupt()`; it is used beside the recorder;
+///  - `open(home, id)`, which gives `OpenedFiles<Recorder, Reader>`; `is_read_only()`.
+template <class Files>
+class FileStore : public std::enable_shared_from_this<FileStore<Files>> {
+ public:
+  using Recorder = typename Files::Recorder;
+  using Reader = typename Files::Reader;
+
+  FileStore(std::filesystem::path directory, Files files)
+      : directory_(std::move(directory)), files_(std::move(files)) {}
+
+  [[nodiscard]] const std::filesystem::path& directory() const noexcept { return directory_; }
+
+  /// Tells where one experiment has its files.
+  void place(std::filesystem::path home, ExperimentId id) {
+    home_ = std::move(home);
+    placed_ = std::move(id);
+  }
+
+  awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
+  awaitable<void> close();
+
+  /// The lane. @throws Error  when the store is not open for writing
+  RecordLane& lane();
+
+  /// Runs a read on the pool, after everything that was appended before; reads run one at a time.
+  /// @param what      a member of the reader
+  /// @param argument  given to it
+  /// @returns         its result
+  template <class Result, class Argument>
+  awaitable<Result> read(Result (Reader::*what)(Argument), std::decay_t<Argument> argument);
+
+ private:
+  using Opened = OpenedFiles<Recorder, Reader>;
+
+  /// Sets a flag for a scope and tells who waits for its end.
+  class Turn {
+   public:
+    Turn(bool& flag, async::event& ended) : flag_(flag), ended_(ended) { flag_ = true; }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() {
+      flag_ = false;
+      ended_.notify();
+    }
+
+   private:
+    bool& flag_;
+    async::event& ended_;
+  };
+
+  static void release(std::unique_ptr<detail::Recorder>& recorder) { recorder.reset(); }
+
+  void require_open() const {
+    if (context_ == nullptr) throw Error(Errc::closed, "the data store is not open");
+  }
+
+  std::filesystem::path directory_;
+  Files files_;
+  std::filesystem::path home_;  // of the experiment `placed_`
+  ExperimentId placed_;
+  bool opening_ = false;
+  async::event opened_;
+  Context* context_ = nullptr;        // null: closed
+  std::shared_ptr<RecordLane> lane_;  // null when read-only
+  std::unique_ptr<Reader> reader_;
+  bool reading_ = false;
+  async::event read_ended_;
+};
+
+template <class Files>
+RecordLane& FileStore<Files>::lane() {
+  require_open();
+  if (!lane_) throw Error(Errc::unsupported, "the data store was opened read-only; nothing can be recorded");
+  return *lane_;
+}
+
+template <class Files>
+template <class Result, class Argument>
+awaitable<Result> FileStore<Files>::read(Result (Reader::*what)(Argument), std::decay_t<Argument> argument) {
+  const auto self = this->shared_from_this();
+  require_open();
+  if (lane_) {
+    auto all = lane_->flushed();
+    co_await std::move(all);
+  }
+  while (reading_) co_await read_ended_.wait();
+  require_open();
+  const Turn turn(reading_, read_ended_);
+  auto call = async::offload(
+      *context_, std::bind_front(what, reader_.get(), std::move(argument)),
+      std::bind_front(&Reader::interrupt, reader_.get()));
+  co_return co_await std::move(call);
+}
+
+template <class Files>
+awaitable<ExperimentSnapshot> FileStore<Files>::open(Context& context, ExperimentId id) {
+  const auto self = this->shared_from_this();
+  if (id.value.empty() || id.value.find('/') != std::string::npos || id.value[0] == '.')
+    throw config_error("id", "\"" + id.value + "\" cannot be the name of a directory; use letters, digits, - and _");
+  if (context_ != nullptr || opening_) throw Error(Errc::in_use, "this data store is open already; close it first");
+  const Turn turn(opening_, opened_);
+  const std::filesystem::path home = id == placed_ ? home_ : directory_ / id.value;
+  auto call = async::offload(context, std::bind_front(&Files::open, &files_, home, id.value));
+  Opened opened = co_await std::move(call);
+  for (const std::string& remark : opened.remarks) context.log().warning("datastore", remark);
+  context_ = &context;
+  reader_ = std::move(opened.reader);
+  if (opened.recorder) lane_ = std::make_shared<RecordLane>(context, std::move(opened.recorder));
+  co_return std::move(opened.snapshot);
+}
+
+template <class Files>
+awaitable<void> FileStore<Files>::close() {
+  const auto self = this->shared_from_this();
+  if (context_ == nullptr) co_return;
+  Context& context = *context_;
+  std::exception_ptr failure;
+  if (lane_) {
+    try {
+      auto all = lane_->drained();
+      co_await std::move(all);
+    } catch (...) {
+      // A caller that was cancelled may close again; a store that has failed is freed.
+      if (!lane_->failure()) throw;
+      failure = std::current_exception();
+    }
+  }
+  while (reading_) co_await read_ended_.wait();
+  if (context_ == nullptr) co_return;
+  context_ = nullptr;
+  const auto lane = std::exchange(lane_, nullptr);
+  const TimePoint now = context.clock().now();
+  reader_.reset();
+  if (lane) {
+    std::unique_ptr<detail::Recorder> recorder = lane->take_recorder();
+    auto* const writer = static_cast<Recorder*>(recorder.get());
+    if (!failure) {
+      try {
+        auto finish = async::offload(
+            context, std::bind_front(&Recorder::finish, writer, now), std::bind_front(&Recorder::interrupt, writer));
+        co_await std::move(finish);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    }
+    // On the pool as well, since closing a file may take its time. Nobody can cancel it: the file has to be free.
+    co_await async::ignore_cancellation();
+    auto freeing = async::offload(context, std::bind_front(&FileStore::release, std::ref(recorder)));
+    co_await std::move(freeing);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace nni::datastore::detail
+
+// ---- nni/datastore/detail/journal_line.hpp
+
+namespace nni::datastore::detail {
+
+/// A line of a journal, understood.
+class JournalLine {
+ public:
+  enum class Kind : std::uint8_t {
+    event,    ///< `event` holds it
+    session,  ///< a process began to write
+    synced,   ///< everything before byte `synced` is on the disk
+    closed    ///< likewise, and the process ended its work
+  };
+
+  JournalLine() = default;
+
+  Kind kind = Kind::event;
+  StoreEvent event;
+  std::uint64_t before = 0;  ///< of a metric: where the line of the trial's value before it begins; 0: it is the first
+  std::uint64_t synced = 0;
+  std::uint64_t here = 0;  ///< of `synced` and `closed`: where the line was written
+};
+
+/// The JSON text of a line that is whole.
+/// @param line    without its newline
+/// @param offset  where it begins in the file
+/// @returns       nothing when the checksum does not fit
+[[nodiscard]] std::optional<std::string_view> checked_line(std::string_view line, std::uint64_t offset) noexcept;
+
+/// Understands the JSON text of a line behind the first. Only the writer's own spelling is taken: the checksum vouches
+/// for it, and the version says which one it is.
+/// @returns nothing when it is none
+[[nodiscard]] std::optional<JournalLine> parse_journal_line(std::string_view json);
+
+/// The version that the JSON text of a first line speaks of.
+/// @returns nothing when it is not the first line of a journal
+[[nodiscard]] std::optional<std::uint64_t> parse_journal_header(std::string_view json);
+
+}  // namespace nni::datastore::detail
+
+// ---- nni/files/file.hpp
+
+namespace nni::files {
+
+/// How a file is opened.
+enum class Access : std::uint8_t {
+  read,    ///< it exists, and is only read
+  write,   ///< it exists, and is read and written
+  create,  ///< read and written; made when it is missing
+  replace  ///< read and written; emptied when it exists
+};
+
+/// A file whose owner has to know what became of each byte.
+///
+/// Reads and writes go on until everything is done or something fails, whatever pieces the kernel makes of them.
+/// A write that failed may have left a part in the file: its owner writes the same bytes again, or cuts them off.
+///
+/// After a `sync` that failed, the file is *poisoned*. The kernel reports such a failure once and may count the bytes
+/// as clean from then on, so a later sync that succeeds would prove nothing: each one fails with the first error.
+/// What such a file holds can become durable only in another file.
+///
+/// Blocking. `sync` may run beside a read or a write on another thread; everything else comes one after the other.
+class File {
+ public:
+  File() = default;
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File() { close(); }
+
+  /// Opens a file; one that was open is closed first.
+  /// @param mode  rights of a file that is made here
+  /// @returns     success, or the reason for which it is not open
+  [[nodiscard]] boost::system::error_code open(const std::filesystem::path& path, Access access,
+                                               std::shared_ptr<System> system = System::real(), mode_t mode = 0644);
+
+  void close() noexcept;
+
+  [[nodiscard]] bool is_open() const noexcept { return file_ >= 0; }
+
+  /// Reads up to the end of the file.
+  /// @param to  receives `size` bytes at most
+  /// @param got  set to the number of bytes that there were
+  [[nodiscard]] boost::system::error_code read(
+      char* to, std::size_t size, std::uint64_t offset, std::size_t& got) const;
+
+  /// Reads the whole file.
+  [[nodiscard]] boost::system::error_code read_all(std::string& content) const;
+
+  /// Hands bytes to the kernel: they survive the end of this process.
+  [[nodiscard]] boost::system::error_code write(std::string_view bytes, std::uint64_t offset);
+
+  /// Cuts the file off, or fills it up with zeros.
+  [[nodiscard]] boost::system::error_code truncate(std::uint64_t size);
+
+  /// Bytes in the file.
+  [[nodiscard]] boost::system::error_code size(std::uint64_t& bytes) const;
+
+  /// Brings everything that was written before the call to the disk.
+  [[nodiscard]] boost::system::error_code sync();
+
+  /// The error of the first `sync` that failed; success while none has.
+  [[nodiscard]] boost::system::error_code poison() const noexcept;
+
+  /// Takes it as poisoned, for an owner who knows that a name of this file did not reach the disk.
+  void set_poison(boost::system::error_code failure) noexcept;
+
+ private:
+  std::shared_ptr<System> system_;
+  int file_ = -1;
+  std::atomic<int> poison_ = 0;
+};
+
+}  // namespace nni::files
+
+// ---- nni/datastore/detail/journal_file.hpp
+
+namespace nni::datastore::detail {
+
+/// The file of a journal: opens it at its last whole record, appends, syncs. Blocking.
+class JournalFile {
+ public:
+  /// Called for each line behind the first.
+  using Visitor = std::function<void(const JournalLine& line, std::uint64_t offset)>;
+
+  JournalFile() = default;
+
+  /// Opens a file for writing, makes it when it is missing, and reads it through.
+  ///
+  /// A tail that a crash has torn is cut off. A damaged line that was on the disk once is no such tail: then the file is
+  /// refused and stays as it is.
+  /// @returns  what people should know of a tail that was cut off, empty as a rule
+  /// @throws Error  `Errc::store_corrupt` saying which line cannot be understood and why; `Errc::storage_failed`
+  std::string open(const std::filesystem::path& path, const ExperimentId& id, std::shared_ptr<files::System> system,
+                   const Visitor& visit);
+
+  /// Opens a file that exists, to read it up to its last whole record. Nothing is changed.
+  /// @throws Error  like `open`, and `Errc::not_found`
+  void open_read_only(const std::filesystem::path& path, const ExperimentId& id, std::shared_ptr<files::System> system,
+                      const Visitor& visit);
+
+  /// Where the next line will begin.
+  [[nodiscard]] std::uint64_t end() const noexcept { return end_; }
+
+  /// How much of the file is on the disk for certain.
+  [[nodiscard]] std::uint64_t synced() const noexcept { return synced_; }
+
+  /// Hands whole lines to the kernel.
+  /// @throws Error  `Errc::storage_failed`; the file is then cut back, if that is possible
+  void append(std::string_view lines);
+
+  /// Brings what was appended before the call to the disk. May run beside the other members.
+  /// @throws Error  `Errc::storage_failed`, from then on each time
+  void sync();
+
+  [[nodiscard]] const files::File& file() const noexcept { return file_; }
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  /// What reading through has found.
+  struct Scan {
+    std::uint64_t end = 0;          ///< behind the last whole line
+    std::uint64_t synced = 0;       ///< the farthest mark
+    std::uint64_t size = 0;         ///< bytes in the file
+    std::uint64_t lines = 0;        ///< whole ones
+    bool has_lines_behind = false;  ///< behind them follows more than one torn line
+  };
+
+  Scan scan(const Visitor& visit) const;
+  void check_header(std::string_view line, bool is_whole) const;
+  [[nodiscard]] std::string keep_aside(std::uint64_t from, std::uint64_t to) const;
+  void write_again(std::uint64_t from, std::uint64_t to);
+
+  std::filesystem::path path_;
+  files::File file_;
+  std::atomic<std::uint64_t> end_ = 0;
+  std::atomic<std::uint64_t> synced_ = 0;
+};
+
+/// Reads single lines of a journal, with the blocks around them kept for the next ones: 2 MiB. For one thread.
+class JournalLines {
+ public:
+  /// @param journal  outlives this object
+  explicit JournalLines(const JournalFile& journal) : journal_(journal), blocks_(block_count) {}
+
+  /// The line that begins at an offset.
+  /// @throws Error  `Errc::store_corrupt` when it is not the one that was written, `Errc::storage_failed`
+  [[nodiscard]] JournalLine at(std::uint64_t offset);
+
+ private:
+  struct Block {
+    std::uint64_t number = ~std::uint64_t{0};
+    std::uint64_t used = 0;  ///< when it was used last
+    std::string bytes;
+  };
+  static constexpr std::size_t block_size = 64 * 1024;
+  static constexpr std::size_t block_count = 32;
+
+  /// The bytes of a block from a place on; empty at the end of the file.
+  std::string_view bytes_from(std::uint64_t offset);
+  [[noreturn]] void fail(std::uint64_t offset) const;
+
+  const JournalFile& journal_;
+  std::vector<Block> blocks_;
+  std::uint64_t uses_ = 0;
+  std::string line_;
 };
 
 }  // namespace nni::datastore::detail
@@ -6494,6 +7173,88 @@ class OpenTrial {
 
 }  // namespace nni::datastore::detail
 
+// ---- nni/datastore/detail/journal_index.hpp
+
+namespace nni::datastore::detail {
+
+/// Where the lines of a trial begin that say what it is; 0: there is none.
+class TrialPlaces {
+ public:
+  TrialPlaces() = default;
+
+  std::uint64_t ordered = 0;
+  std::uint64_t intended = 0;  ///< of the last attempt, like the following ones
+  std::uint64_t started = 0;
+  std::uint64_t final_value = 0;  ///< of the value that counts
+  std::uint64_t ended = 0;
+  std::uint64_t last_value = 0;  ///< of any attempt; its line names the one before
+};
+
+/// Where things are in a journal: 64 bytes for each finished trial. Everything else is read from the file.
+class JournalIndex {
+ public:
+  /// Takes in an event whose line begins at an offset.
+  /// @returns false for a value of a live run that is known already: then nothing changes and no line is needed
+  /// @throws Error  `Errc::internal` for an event that speaks of a trial which was never ordered
+  bool take(const StoreEvent& event, std::uint64_t offset);
+
+  /// True for a value of a run that is over, so that only the file tells whether it is known.
+  [[nodiscard]] bool is_late(const Metric& metric) const noexcept;
+
+  [[nodiscard]] std::optional<TrialPlaces> find(TrialId trial) const;
+
+  /// Where the last value of a trial begins; 0: it has none, or is unknown.
+  [[nodiscard]] std::uint64_t last_value(TrialId trial) const noexcept;
+
+  using Selection = std::vector<std::pair<TrialId, TrialPlaces>>;
+
+  /// The trials of a page.
+  /// @param more  set when there are further ones
+  [[nodiscard]] Selection select(const TrialQuery& query, bool& more) const;
+
+  /// The trials that have not ended, in the order of their ids.
+  [[nodiscard]] Selection unfinished() const;
+
+  /// What a snapshot says without looking into the file.
+  [[nodiscard]] ExperimentSnapshot summary() const;
+
+ private:
+  /// One per trial that was ordered; what it says counts once the trial has ended.
+  struct Entry {
+    TrialPlaces places;
+    double number = std::numeric_limits<double>::quiet_NaN();  ///< of the final value
+    std::uint32_t attempts = 0;
+    TrialJobStatus status = TrialJobStatus::unknown;
+  };
+  struct Live {
+    OpenTrial trial;
+    TrialPlaces places;
+  };
+
+  bool take_in(const ProfileChanged& event, std::uint64_t offset);
+  bool take_in(const TrialOrdered& event, std::uint64_t offset);
+  bool take_in(const RunIntended& event, std::uint64_t offset);
+  bool take_in(const RunStarted& event, std::uint64_t offset);
+  bool take_in(const MetricReceived& event, std::uint64_t offset);
+  bool take_in(const RunEnded& event, std::uint64_t offset);
+
+  Live& live(TrialId trial);
+  [[nodiscard]] const Entry* finished(TrialId trial) const noexcept;
+  [[nodiscard]] Selection best(const TrialQuery& query, bool& more) const;
+
+  bool has_profile_ = false;
+  ProfileChanged profile_;
+  std::uint64_t by_status_[8] = {};
+  std::deque<Entry> entries_;  // by number
+  std::unordered_map<std::uint64_t, Live> live_;
+};
+
+}  // namespace nni::datastore::detail
+
+// ---- nni/datastore/detail/journal_store.hpp
+
+#include <mutex>
+
 // ---- nni/datastore/detail/owner_lock.hpp
 
 namespace nni::datastore::detail {
@@ -6531,6 +7292,158 @@ class OwnerLock {
  private:
   int file_ = -1;
   std::filesystem::path path_;
+};
+
+}  // namespace nni::datastore::detail
+
+// ---- nni/datastore/detail/journal_store.hpp
+
+namespace nni::datastore::detail {
+
+/// What the recorder and the reader of a journal have in common. Lines that the index names are in the file.
+class JournalState {
+ public:
+  JournalState() = default;
+
+  std::mutex mutex;  ///< of the index
+  JournalIndex index;
+  JournalFile file;
+};
+
+/// Reads trials of a journal.
+class JournalReader {
+ public:
+  explicit JournalReader(std::shared_ptr<JournalState> state) : state_(std::move(state)), lines_(state_->file) {}
+
+  /// Everything that a snapshot holds.
+  [[nodiscard]] ExperimentSnapshot snapshot();
+  [[nodiscard]] std::optional<TrialJobDetail> load(TrialId trial);
+  [[nodiscard]] TrialPage page(const TrialQuery& query);
+  [[nodiscard]] std::vector<Metric> metrics(TrialId trial);
+
+  /// Reads are short; there is nothing to interrupt.
+  void interrupt() noexcept {}
+
+  /// All values of a trial, in the order of arrival.
+  /// @param last  where the line of its last value begins; 0: none
+  [[nodiscard]] std::vector<Metric> values(std::uint64_t last);
+
+ private:
+  OpenTrial trial_at(const TrialPlaces& places);
+  template <class Event>
+  Event event_at(std::uint64_t offset);
+
+  std::shared_ptr<JournalState> state_;
+  JournalLines lines_;
+};
+
+/// Appends events to a journal.
+class JournalRecorder final : public Recorder {
+ public:
+  /// @param lock  of the experiment; held for as long as this object lives
+  /// @param self  the process that records
+  JournalRecorder(std::shared_ptr<JournalState> state, OwnerLock lock, Owner self)
+      : lock_(std::move(lock)),
+        self_(std::move(self)),
+        state_(std::move(state)),
+        reader_(state_),
+        noted_(state_->file.synced()) {}
+
+  void record(std::span<const StoreEvent> events, TimePoint now) override;
+  void sync() override { state_->file.sync(); }
+
+  /// Notes that everything is on the disk and this process has ended its work.
+  void finish(TimePoint now);
+
+  /// It ends soon by itself.
+  void interrupt() noexcept {}
+
+ private:
+  bool is_known(const Metric& metric);
+
+  OwnerLock lock_;  // let go last
+  Owner self_;
+  std::shared_ptr<JournalState> state_;
+  JournalReader reader_;  // for values that come after their run
+  std::uint64_t noted_;   // what the last line about a sync says
+  bool has_session_ = false;
+  std::string text_;
+};
+
+/// How the file of an experiment is opened.
+class JournalFiles {
+ public:
+  using Recorder = JournalRecorder;
+  using Reader = JournalReader;
+
+  JournalFiles(bool read_only, std::shared_ptr<files::System> system)
+      : read_only_(read_only), system_(std::move(system)) {}
+
+  /// @param home  directory of the experiment
+  OpenedFiles<Recorder, Reader> open(const std::filesystem::path& home, const std::string& id) const;
+
+ private:
+  bool read_only_;
+  std::shared_ptr<files::System> system_;
+};
+
+/// The state of a `Journal` store, on the executor.
+class JournalStore : public FileStore<JournalFiles> {
+ public:
+  using FileStore::FileStore;
+};
+
+}  // namespace nni::datastore::detail
+
+// ---- nni/datastore/detail/journal_writer.hpp
+
+namespace nni::datastore::detail {
+
+/// The version of the format that is written and read (docs/formats/journal.md).
+inline constexpr std::uint64_t journal_version = 1;
+
+/// How a journal begins, up to its version.
+inline constexpr std::string_view journal_name = "{\"journal\":\"nni\",\"version\":";
+
+/// Eight digits and a blank before the JSON text of each line.
+inline constexpr std::size_t journal_sum_size = 9;
+
+/// Writes lines of a journal: checksum, blank, JSON text, newline.
+///
+/// The checksum is the CRC-32C of the JSON text in eight hexadecimal digits, begun not with zero but with the place of
+/// the line in the file (its low 32 bits): a line that was removed, added or moved is noticed like one that was changed.
+class JournalWriter {
+ public:
+  /// @param text    is appended to
+  /// @param offset  where the text begins in the file
+  JournalWriter(std::string& text, std::uint64_t offset) noexcept : text_(text), base_(offset - text.size()) {}
+
+  /// Where the next line will begin.
+  [[nodiscard]] std::uint64_t offset() const noexcept { return base_ + text_.size(); }
+
+  /// Empties the text, which is in the file now; the next line follows it there.
+  void begin_anew() noexcept {
+    base_ += text_.size();
+    text_.clear();
+  }
+
+  /// The first line of a file.
+  void header(const ExperimentId& id);
+
+  /// @param before  for a metric: where the line of the trial's value before it begins; 0: there is none
+  void event(const StoreEvent& event, std::uint64_t before = 0);
+
+  void session(const Owner& owner, TimePoint at);
+  void synced(std::uint64_t bytes);
+  void closed(std::uint64_t bytes, TimePoint at);
+
+ private:
+  void begin();
+  void end();
+
+  std::string& text_;
+  std::uint64_t base_;
+  std::size_t begin_ = 0;
 };
 
 }  // namespace nni::datastore::detail
@@ -6579,111 +7492,6 @@ class PackedTrials {
   std::vector<std::unique_ptr<char[]>> chunks_;
   std::size_t room_ = 0;  // left in the last chunk
   std::vector<char> scratch_;
-};
-
-}  // namespace nni::datastore::detail
-
-// ---- nni/datastore/detail/record_lane.hpp
-
-namespace nni::datastore::detail {
-
-/// Writes records somewhere. Its members block, and run on a pool: `record` and `tidy` one after the other, `sync`
-/// beside them.
-class Recorder {
- public:
-  Recorder() = default;
-  Recorder(const Recorder&) = delete;
-  Recorder& operator=(const Recorder&) = delete;
-  virtual ~Recorder() = default;
-
-  /// Hands a batch to the kernel, all of it or nothing.
-  /// @param now  wall time
-  virtual void record(std::span<const StoreEvent> events, TimePoint now) = 0;
-
-  /// Brings everything that was recorded before the call to the disk.
-  virtual void sync() = 0;
-
-  /// True when `tidy` should be called soon. Called on the executor, while nothing else runs.
-  [[nodiscard]] virtual bool wants_tidying() const noexcept { return false; }
-
-  /// Work that can wait until a batch is written.
-  virtual void tidy() {}
-};
-
-/// The way of a store's records from the executor to its recorder: a queue, gathered commits, positions, and those
-/// who wait for them.
-///
-/// Everything but the recorder's work happens on the executor. One batch is written at a time, with as many records
-/// as are there; syncs run beside, so that who waits for `written` does not wait for the disk. A failure is final: it
-/// is thrown to all who wait and will wait for what was not reached.
-class RecordLane : public std::enable_shared_from_this<RecordLane> {
- public:
-  /// @param context   outlives the lane
-  /// @param recorder  used on the context's pool
-  RecordLane(Context& context, std::unique_ptr<Recorder> recorder);
-
-  /// Queues records and returns the position behind them.
-  StorePosition append(std::span<const StoreEvent> events);
-
-  /// Suspends until the records up to a position were handed to the kernel.
-  [[nodiscard]] awaitable<void> written(StorePosition at);
-
-  /// Suspends until the records up to a position are on the disk.
-  [[nodiscard]] awaitable<void> synced(StorePosition at);
-
-  /// Suspends until everything that was appended is written, without waiting for more to gather.
-  [[nodiscard]] awaitable<void> flushed();
-
-  /// Suspends until everything is synced and nothing runs. The recorder is free afterwards.
-  [[nodiscard]] awaitable<void> drained();
-
-  /// Null while nothing has failed.
-  [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
-
-  /// The recorder, once the lane is drained.
-  [[nodiscard]] std::unique_ptr<Recorder> take_recorder() noexcept { return std::move(recorder_); }
-
- private:
-  void start_writing();
-  void start_syncing();
-  void wake();
-  void fail(std::exception_ptr failure);
-  void record_batch(TimePoint now);  // on the pool
-  awaitable<void> hold();
-  awaitable<void> commit();
-  awaitable<void> write_all();
-  awaitable<void> sync_all();
-  static awaitable<void> run_writing(std::shared_ptr<RecordLane> self);
-  static awaitable<void> run_syncing(std::shared_ptr<RecordLane> self);
-
-  static constexpr std::uint64_t nobody = std::numeric_limits<std::uint64_t>::max();
-
-  Context* context_;
-  std::unique_ptr<Recorder> recorder_;
-  CommitPace pace_;
-  boost::asio::steady_timer timer_;
-  bool writing_ = false;
-  bool syncing_ = false;
-  bool holding_ = false;
-  async::event idle_;
-
-  std::vector<StoreEvent> queue_;
-  std::vector<StoreEvent> batch_;  // the recorder's, while it runs
-  std::uint64_t appended_ = 0;
-  std::uint64_t batch_end_ = 0;  // position behind the batch that is or was recorded last
-  std::uint64_t written_ = 0;
-  std::uint64_t sync_from_ = nobody;  // the lowest position that somebody wants synced by the next sync
-  std::uint64_t sync_end_ = 0;        // position that the running or last sync covers
-  std::uint64_t synced_ = 0;
-
-  // Who waits for the batch under way, and who for the next one; the roles change with each batch. So a commit
-  // wakes only those whom it concerns.
-  async::event written_turns_[2];
-  std::size_t batch_turn_ = 0;
-  async::event synced_turns_[2];
-  std::size_t sync_turn_ = 0;
-
-  std::exception_ptr failure_;
 };
 
 }  // namespace nni::datastore::detail
@@ -7048,91 +7856,39 @@ class SqliteView {
  public:
   explicit SqliteView(const std::filesystem::path& file);
 
-  Database database;
-  SqliteReader reader;
+  [[nodiscard]] ExperimentSnapshot snapshot() { return reader_.snapshot(); }
+  [[nodiscard]] std::optional<TrialJobDetail> load(TrialId trial) { return reader_.load(trial); }
+  [[nodiscard]] TrialPage page(const TrialQuery& query) { return reader_.page(query); }
+  [[nodiscard]] std::vector<Metric> metrics(TrialId trial) { return reader_.metrics(trial); }
+
+  /// Ends the read that runs now. Any thread.
+  void interrupt() noexcept { database_.interrupt(); }
+
+ private:
+  Database database_;
+  SqliteReader reader_;
+};
+
+/// How the file of an experiment is opened.
+class SqliteFiles {
+ public:
+  using Recorder = SqliteRecorder;
+  using Reader = SqliteView;
+
+  explicit SqliteFiles(bool read_only) noexcept : read_only_(read_only) {}
+
+  /// @param home  directory of the experiment
+  OpenedFiles<Recorder, Reader> open(const std::filesystem::path& home, const std::string& id) const;
+
+ private:
+  bool read_only_;
 };
 
 /// The state of a `Sqlite` store, on the executor.
-class SqliteStore : public std::enable_shared_from_this<SqliteStore> {
+class SqliteStore : public FileStore<SqliteFiles> {
  public:
-  SqliteStore(std::filesystem::path directory, bool read_only);
-
-  [[nodiscard]] const std::filesystem::path& directory() const noexcept { return directory_; }
-
-  /// Tells where one experiment has its files.
-  void place(std::filesystem::path home, ExperimentId id);
-
-  awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
-  awaitable<void> close();
-
-  /// The lane. @throws Error  when the store is not open for writing
-  RecordLane& lane();
-
-  /// Runs a read on the pool, after everything that was appended before; reads run one at a time.
-  /// @param what      a member of the reader
-  /// @param argument  given to it
-  /// @returns         its result
-  template <class Result, class Argument>
-  awaitable<Result> read(Result (SqliteReader::*what)(Argument), std::decay_t<Argument> argument);
-
- private:
-  /// What opening yields, made on the pool.
-  class Opened {
-   public:
-    Opened() = default;
-    std::unique_ptr<SqliteRecorder> recorder;
-    std::unique_ptr<SqliteView> view;
-    ExperimentSnapshot snapshot;
-  };
-
-  /// Sets a flag for a scope and tells who waits for its end.
-  class Turn {
-   public:
-    Turn(bool& flag, async::event& ended) : flag_(flag), ended_(ended) { flag_ = true; }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-    ~Turn() {
-      flag_ = false;
-      ended_.notify();
-    }
-
-   private:
-    bool& flag_;
-    async::event& ended_;
-  };
-
-  static Opened open_files(const std::filesystem::path& home, const std::string& id, bool read_only);
-  void require_open() const;
-
-  std::filesystem::path directory_;
-  std::filesystem::path home_;  // of the experiment `placed_`
-  ExperimentId placed_;
-  bool read_only_;
-  bool opening_ = false;
-  async::event opened_;
-  Context* context_ = nullptr;        // null: closed
-  std::shared_ptr<RecordLane> lane_;  // null when read-only
-  std::unique_ptr<SqliteView> view_;
-  bool reading_ = false;
-  async::event read_ended_;
+  using FileStore::FileStore;
 };
-
-template <class Result, class Argument>
-awaitable<Result> SqliteStore::read(Result (SqliteReader::*what)(Argument), std::decay_t<Argument> argument) {
-  const auto self = shared_from_this();
-  require_open();
-  if (lane_) {
-    auto all = lane_->flushed();
-    co_await std::move(all);
-  }
-  while (reading_) co_await read_ended_.wait();
-  require_open();
-  const Turn turn(reading_, read_ended_);
-  auto call = async::offload(
-      *context_, std::bind_front(what, &view_->reader, std::move(argument)),
-      std::bind_front(&Database::interrupt, &view_->database));
-  co_return co_await std::move(call);
-}
 
 }  // namespace nni::datastore::detail
 
@@ -7144,8 +7900,93 @@ awaitable<Result> SqliteStore::read(Result (SqliteReader::*what)(Argument), std:
 namespace nni::datastore {
 
 class Memory;
+struct JournalOptions;
+class Journal;
 struct SqliteOptions;
 class Sqlite;
+
+}  // namespace nni::datastore
+
+// ---- nni/datastore/journal.hpp
+
+namespace nni::datastore {
+
+namespace detail {
+class JournalStore;
+}
+
+/// Settings of the journal.
+struct JournalOptions {
+  std::filesystem::path directory = "nni-experiments";  ///< parent of the experiments' directories; made if missing
+  bool read_only = false;                               ///< only look, also while another process owns the experiment
+  std::shared_ptr<files::System> system = files::System::real();  ///< makes the calls; tests give another one
+};
+
+/// Keeps records in `<directory>/<experiment id>/db/nni.journal`, without any library.
+///
+/// The file is text to which lines are added and of which none is ever changed: each is one event, as JSON with named
+/// members, behind a checksum (docs/formats/journal.md). It makes the same promises as `Sqlite`, but has
+/// no tables that other programs could ask.
+///
+/// Appending queues; one call on the pool at a time writes what has gathered. `written` waits for that. Only when
+/// somebody waits for `synced` is the file brought to the disk, which covers everything that was written so far.
+///
+/// Opening reads the file through. A tail that a crash or a loss of power has torn is cut off behind the last whole
+/// record, with a line in the log. The places of a trial's lines live in memory, 64 bytes for each finished trial;
+/// trials and values are read from the file when they are asked for.
+///
+/// While it is open, a locked file `owner` in the experiment's directory keeps other processes out; it goes when
+/// the store is closed, and the lock dies with the process.
+class Journal {
+ public:
+  using role = role::data_store;
+
+  explicit Journal(JournalOptions options = {});
+  Journal(Journal&&) noexcept;
+  Journal& operator=(Journal&&) noexcept;
+  ~Journal();
+
+  /// The parent of the experiments' directories.
+  [[nodiscard]] const std::filesystem::path& directory() const noexcept;
+
+  /// Where an experiment has its files, when that is not below `directory()`. Before `open`.
+  void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
+
+  /// Opens the experiment's file; makes it, with its directories, unless it is read-only.
+  /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::store_corrupt` for a
+  ///                file that is damaged, foreign or of another version, naming the line; `Errc::not_found` for one
+  ///                that should be read and does not exist; `Errc::storage_failed` for everything that the file system
+  ///                refuses
+  [[nodiscard]] awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
+
+  /// Queues events. @throws Error  `Errc::closed` when it is not open, `Errc::unsupported` when it is read-only
+  StorePosition append(std::span<const StoreEvent> events);
+
+  /// Suspends until everything up to a position survives a kill of this process.
+  /// @throws Error  `Errc::storage_failed` once the store has failed
+  [[nodiscard]] awaitable<void> written(StorePosition at);
+
+  /// Suspends until everything up to a position survives a loss of power.
+  /// @throws Error  `Errc::storage_failed` once the store has failed
+  [[nodiscard]] awaitable<void> synced(StorePosition at);
+
+  /// Everything known of one trial; nothing for an unknown one.
+  [[nodiscard]] awaitable<std::optional<TrialJobDetail>> load(TrialId trial);
+
+  /// A page of trials.
+  [[nodiscard]] awaitable<TrialPage> page(TrialQuery query);
+
+  /// The values of one trial: attempt by attempt, in the order of arrival.
+  [[nodiscard]] awaitable<std::vector<Metric>> metrics(TrialId trial);
+
+  /// Writes and syncs what was appended, and frees the file.
+  /// @throws Error  when the store has failed; it is freed all the same
+  [[nodiscard]] awaitable<void> close();
+
+ private:
+  std::shared_ptr<detail::JournalStore> store_;
+};
+static_assert(DataStore<Journal>);
 
 }  // namespace nni::datastore
 
@@ -7531,129 +8372,6 @@ template <DataStore Store>
 }
 
 }  // namespace nni
-
-// ---- nni/files/directory.hpp
-
-#include <sys/types.h>
-
-// ---- nni/files/system.hpp
-
-namespace nni::files {
-
-/// The calls of the operating system that durable files are made of.
-///
-/// This class makes them; a test derives from it to write down what happens or to let single calls fail. Every
-/// object of the library that keeps durable files takes one, so nothing is global.
-///
-/// Each member is one call and answers as the kernel does: 0 or a count, or the negated `errno`. They may be called
-/// from several threads.
-class System {
- public:
-  System() = default;
-  System(const System&) = delete;
-  System& operator=(const System&) = delete;
-  virtual ~System() = default;
-
-  /// The system as it is; shared by everybody who names no other.
-  [[nodiscard]] static const std::shared_ptr<System>& real();
-
-  /// @param flags  as for open(2); files are never inherited by programs that are started
-  /// @returns      a descriptor
-  virtual int open(const std::filesystem::path& path, int flags, mode_t mode);
-  virtual void close(int file) noexcept;
-  virtual ssize_t read(int file, char* to, std::size_t size, std::uint64_t offset);
-  virtual ssize_t write(int file, const char* from, std::size_t size, std::uint64_t offset);
-  virtual int truncate(int file, std::uint64_t size);
-
-  /// Bytes in the file.
-  virtual std::int64_t size(int file);
-
-  /// Brings content and size to the disk (fdatasync).
-  virtual int sync(int file);
-
-  /// Brings the names in a directory to the disk.
-  virtual int sync_directory(const std::filesystem::path& directory);
-
-  virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to);
-  virtual int remove(const std::filesystem::path& path);
-  virtual int make_directory(const std::filesystem::path& path, mode_t mode);
-};
-
-}  // namespace nni::files
-
-// ---- nni/files/file.hpp
-
-namespace nni::files {
-
-/// How a file is opened.
-enum class Access : std::uint8_t {
-  read,    ///< it exists, and is only read
-  write,   ///< it exists, and is read and written
-  create,  ///< read and written; made when it is missing
-  replace  ///< read and written; emptied when it exists
-};
-
-/// A file whose owner has to know what became of each byte.
-///
-/// Reads and writes go on until everything is done or something fails, whatever pieces the kernel makes of them.
-/// A write that failed may have left a part in the file: its owner writes the same bytes again, or cuts them off.
-///
-/// After a `sync` that failed, the file is *poisoned*. The kernel reports such a failure once and may count the bytes
-/// as clean from then on, so a later sync that succeeds would prove nothing: each one fails with the first error.
-/// What such a file holds can become durable only in another file.
-///
-/// Blocking. `sync` may run beside a read or a write on another thread; everything else comes one after the other.
-class File {
- public:
-  File() = default;
-  File(File&& other) noexcept;
-  File& operator=(File&& other) noexcept;
-  ~File() { close(); }
-
-  /// Opens a file; one that was open is closed first.
-  /// @param mode  rights of a file that is made here
-  /// @returns     success, or the reason for which it is not open
-  [[nodiscard]] boost::system::error_code open(const std::filesystem::path& path, Access access,
-                                               std::shared_ptr<System> system = System::real(), mode_t mode = 0644);
-
-  void close() noexcept;
-
-  [[nodiscard]] bool is_open() const noexcept { return file_ >= 0; }
-
-  /// Reads up to the end of the file.
-  /// @param to  receives `size` bytes at most
-  /// @param got  set to the number of bytes that there were
-  [[nodiscard]] boost::system::error_code read(
-      char* to, std::size_t size, std::uint64_t offset, std::size_t& got) const;
-
-  /// Reads the whole file.
-  [[nodiscard]] boost::system::error_code read_all(std::string& content) const;
-
-  /// Hands bytes to the kernel: they survive the end of this process.
-  [[nodiscard]] boost::system::error_code write(std::string_view bytes, std::uint64_t offset);
-
-  /// Cuts the file off, or fills it up with zeros.
-  [[nodiscard]] boost::system::error_code truncate(std::uint64_t size);
-
-  /// Bytes in the file.
-  [[nodiscard]] boost::system::error_code size(std::uint64_t& bytes) const;
-
-  /// Brings everything that was written before the call to the disk.
-  [[nodiscard]] boost::system::error_code sync();
-
-  /// The error of the first `sync` that failed; success while none has.
-  [[nodiscard]] boost::system::error_code poison() const noexcept;
-
-  /// Takes it as poisoned, for an owner who knows that a name of this file did not reach the disk.
-  void set_poison(boost::system::error_code failure) noexcept;
-
- private:
-  std::shared_ptr<System> system_;
-  int file_ = -1;
-  std::atomic<int> poison_ = 0;
-};
-
-}  // namespace nni::files
 
 // ---- nni/files/directory.hpp
 
@@ -9710,7 +10428,6 @@ class Http {
 // ---- nni/trial/courier.hpp
 
 #include <condition_variable>
-#include <mutex>
 
 // ---- nni/trial/link.hpp
 
@@ -12848,6 +13565,1073 @@ NNI_INLINE std::string to_local_string(TimePoint at) {
 
 }  // namespace nni
 
+// ---- nni/datastore/detail/impl/experiment_home.ipp
+
+namespace nni::datastore::detail {
+
+NNI_INLINE Error storage_error(const std::string& what, boost::system::error_code reason) {
+  return Error(Errc::storage_failed, what + ": " + reason.message());
+}
+
+NNI_INLINE void sync_directory(const std::filesystem::path& directory, files::System& system) {
+  if (const auto failure = files::sync_directory(system, directory))
+    throw storage_error("cannot bring " + directory.string() + " to the disk", failure);
+}
+
+NNI_INLINE void make_directories(const std::filesystem::path& wanted, files::System& system) {
+  if (const auto failure = files::make_directories(system, wanted))
+    throw Error(Errc::storage_failed, "cannot make the directory " + wanted.string() + ": " + failure.message() +
+                                          "; choose a directory that you may write");
+}
+
+}  // namespace nni::datastore::detail
+
+// ---- nni/datastore/detail/impl/journal_file.ipp
+
+namespace nni::datastore::detail {
+
+/// Gives the lines of a file one after the other.
+class JournalLineSource {
+ public:
+  explicit JournalLineSource(const JournalFile& journal) : journal_(journal) {}
+
+  /// @param line  set to the next line, without its newline; at the end to what follows the last newline
+  /// @returns     false at the end
+  bool next(std::string_view& line) {
+    offset_ = begin_ + at_;
+    for (;;) {
+      const void* const found = std::memchr(bytes_.data() + searched_, '\n', bytes_.size() - searched_);
+      if (found != nullptr) {
+        const auto end = static_cast<std::size_t>(static_cast<const char*>(found) - bytes_.data());
+        line = std::string_view(bytes_).substr(at_, end - at_);
+        at_ = searched_ = end + 1;
+        return true;
+      }
+      searched_ = bytes_.size();
+      if (!fill()) break;
+    }
+    line = std::string_view(bytes_).substr(at_);
+    return false;
+  }
+
+  /// Where the line that was given last begins.
+  [[nodiscard]] std::uint64_t offset() const noexcept { return offset_; }
+
+  /// Bytes read so far: at the end, those of the file.
+  [[nodiscard]] std::uint64_t size() const noexcept { return begin_ + bytes_.size(); }
+
+ private:
+  bool fill() {
+    constexpr std::size_t chunk = 1024 * 1024;
+    bytes_.erase(0, at_);
+    begin_ += at_;
+    searched_ -= at_;
+    at_ = 0;
+    const std::size_t before = bytes_.size();
+    bytes_.resize(before + chunk);
+    std::size_t got = 0;
+    const auto failure = journal_.file().read(bytes_.data() + before, chunk, begin_ + before, got);
+    bytes_.resize(before + got);
+    if (failure) throw storage_error("cannot read " + journal_.path().string(), failure);
+    return got > 0;
+  }
+
+  const JournalFile& journal_;
+  std::string bytes_;
+  std::uint64_t begin_ = 0;   // of the bytes, in the file
+  std::size_t at_ = 0;        // where the next line begins
+  std::size_t searched_ = 0;  // no newline before this
+  std::uint64_t offset_ = 0;
+};
+
+/// True for a line that says that a place was on the disk once. The line itself may have moved: it knows its place.
+NNI_INLINE bool vouches_for(std::string_view line, std::uint64_t place) {
+  const auto parsed = parse_journal_line(line.substr(std::min(line.size(), journal_sum_size)));
+  return parsed && parsed->synced > place && checked_line(line, parsed->here);
+}
+
+NNI_INLINE std::string place_of(std::uint64_t line, std::uint64_t offset) {
+  return "line " + std::to_string(line) + " (byte " + std::to_string(offset) + ")";
+}
+
+NNI_INLINE void JournalFile::check_header(std::string_view line, bool is_whole) const {
+  const std::string name = "the file " + path_.string();
+  const std::string_view json = line.substr(std::min(line.size(), journal_sum_size));
+  const auto version = parse_journal_header(json);
+  if (!version)
+    throw Error(Errc::store_corrupt, name + " is not a journal of this library; move it away to begin a new one");
+  if (*version != journal_version)
+    throw Error(Errc::store_corrupt,
+                name + " is a journal of version " + std::to_string(*version) + ", and this library knows " +
+                    std::to_string(journal_version) + "; use the release that wrote it");
+  if (!is_whole || !checked_line(line, 0))
+    throw Error(Errc::store_corrupt,
+                name + " is damaged in line 1: its checksum does not fit; bring the file back from a copy");
+}
+
+NNI_INLINE JournalFile::Scan JournalFile::scan(const Visitor& visit) const {
+  Scan result;
+  JournalLineSource source(*this);
+  std::string_view line;
+  bool is_whole = source.next(line);
+  check_header(line, is_whole);
+  result.lines = 1;
+  std::optional<std::uint64_t> damaged;
+  while ((is_whole = source.next(line))) {
+    const std::uint64_t offset = source.offset();
+    if (damaged) {
+      if (!vouches_for(line, *damaged)) continue;
+      throw Error(
+          Errc::store_corrupt,
+          "the journal " + path_.string() + " is damaged in " + place_of(result.lines + 1, *damaged) +
+              ": its checksum does not fit, and it was on the disk once, so no crash explains it; bring the file back "
+              "from a copy, or cut it there to go on without what follows: truncate -s " +
+              std::to_string(*damaged) + " " + path_.string());
+    }
+    const auto json = checked_line(line, offset);
+    if (!json) {
+      damaged = offset;
+      continue;
+    }
+    const auto parsed = parse_journal_line(*json);
+    const auto cannot = [&](const std::string& why) {
+      return Error(Errc::store_corrupt, "the journal " + path_.string() + " cannot be understood in " +
+                                            place_of(result.lines + 1, offset) + ": " + why);
+    };
+    if (!parsed) throw cannot("this version knows no such record: " + std::string(json->substr(0, 200)));
+    try {
+      visit(*parsed, offset);
+    } catch (const Error& error) {
+      throw cannot(error.what());
+    }
+    result.synced = std::max(result.synced, parsed->synced);
+    ++result.lines;
+    result.end = offset + line.size() + 1;
+  }
+  if (result.lines == 1) result.end = damaged ? *damaged : source.offset();
+  result.size = source.size();
+  result.has_lines_behind = damaged.has_value();
+  return result;
+}
+
+NNI_INLINE std::string JournalFile::open(const std::filesystem::path& path, const ExperimentId& id,
+                                         std::shared_ptr<files::System> system, const Visitor& visit) {
+  path_ = path;
+  const std::string name = path.string();
+  boost::system::error_code failure = file_.open(path, files::Access::write, system);
+  if (failure && failure != boost::system::errc::no_such_file_or_directory)
+    throw storage_error("cannot open " + name, failure);
+  std::uint64_t size = 0;
+  if (file_.is_open() && (failure = file_.size(size))) throw storage_error("cannot read " + name, failure);
+  if (size == 0) {
+    std::string header;
+    JournalWriter(header, 0).header(id);
+    if ((failure = files::replace_file(system, path, header, file_)))
+      throw storage_error("cannot write " + name, failure);
+    end_ = synced_ = header.size();
+    return {};
+  }
+
+  const Scan found = scan(visit);
+  end_ = found.end;
+  std::string remark;
+  if (found.size > found.end) {
+    const std::string aside = found.has_lines_behind ? keep_aside(found.end, found.size) : std::string();
+    // On the disk before anything is written behind the cut: no loss of power may join old bytes to new ones.
+    if ((failure = file_.truncate(found.end))) throw storage_error("cannot shorten " + name, failure);
+    if ((failure = file_.sync())) throw storage_error("cannot shorten " + name, failure);
+    remark = "the journal " + name + " ended in " + std::to_string(found.size - found.end) +
+             " bytes that a crash or a loss of power had left unfinished; it was cut behind its last whole record, " +
+             std::to_string(found.lines) + " lines, " + std::to_string(found.end) + " bytes" + aside;
+  }
+  // The process before this one may have seen a sync fail, after which the kernel takes these bytes for clean. Written
+  // again, they are part of the next sync.
+  write_again(std::min(found.synced, found.end), found.end);
+  synced_ = found.synced;
+  return remark;
+}
+
+NNI_INLINE void JournalFile::open_read_only(const std::filesystem::path& path, const ExperimentId& id,
+                                            std::shared_ptr<files::System> system, const Visitor& visit) {
+  path_ = path;
+  const boost::system::error_code failure = file_.open(path, files::Access::read, std::move(system));
+  if (failure == boost::system::errc::no_such_file_or_directory)
+    throw Error(Errc::not_found, "there is no experiment " + id.value + ": " + path.string() +
+                                     " does not exist; check the directory and the id");
+  if (failure) throw storage_error("cannot open " + path.string(), failure);
+  end_ = scan(visit).end;
+}
+
+NNI_INLINE std::string JournalFile::keep_aside(std::uint64_t from, std::uint64_t to) const {
+  const std::string name = path_.string() + ".cut";
+  std::string bytes(to - from, '\0');
+  std::size_t got = 0;
+  files::File copy;
+  boost::system::error_code failure = file_.read(bytes.data(), bytes.size(), from, got);
+  if (!failure) failure = copy.open(name, files::Access::replace);
+  if (!failure) failure = copy.write(bytes, 0);
+  return failure ? std::string() : "; what was cut off is kept in " + name;
+}
+
+NNI_INLINE void JournalFile::write_again(std::uint64_t from, std::uint64_t to) {
+  std::string bytes(std::min<std::uint64_t>(to - from, 1024 * 1024), '\0');
+  while (from < to) {
+    std::size_t got = 0;
+    boost::system::error_code failure =
+        file_.read(bytes.data(), std::min<std::uint64_t>(to - from, bytes.size()), from, got);
+    if (!failure) failure = file_.write(std::string_view(bytes).substr(0, got), from);
+    if (failure) throw storage_error("cannot write " + path_.string(), failure);
+    if (got == 0) break;
+    from += got;
+  }
+}
+
+NNI_INLINE void JournalFile::append(std::string_view lines) {
+  if (const auto failure = file_.write(lines, end_)) {
+    // Best effort: what is left behind is no whole batch, and whoever opens the file cuts off what is no whole line.
+    static_cast<void>(file_.truncate(end_));
+    throw storage_error("cannot write " + path_.string(), failure);
+  }
+  end_ += lines.size();
+}
+
+NNI_INLINE void JournalFile::sync() {
+  const std::uint64_t covered = end_;
+  if (const auto failure = file_.sync())
+    throw storage_error("cannot bring " + path_.string() + " to the disk", failure);
+  std::uint64_t known = synced_;
+  while (known < covered && !synced_.compare_exchange_weak(known, covered)) {
+  }
+}
+
+NNI_INLINE void JournalLines::fail(std::uint64_t offset) const {
+  throw Error(Errc::store_corrupt,
+              "the journal " + journal_.path().string() + " gives back other bytes than were written at " +
+                  std::to_string(offset) + "; look into the system's log for errors of the disk");
+}
+
+NNI_INLINE std::string_view JournalLines::bytes_from(std::uint64_t offset) {
+  const std::uint64_t number = offset / block_size;
+  const auto within = static_cast<std::size_t>(offset % block_size);
+  Block* chosen = &blocks_.front();
+  for (Block& block : blocks_) {
+    if (block.number == number) {
+      chosen = &block;
+      break;
+    }
+    if (block.used < chosen->used) chosen = &block;
+  }
+  Block& block = *chosen;
+  block.used = ++uses_;
+  // The last block of the file grows.
+  if (block.number != number || (block.bytes.size() <= within && block.bytes.size() < block_size)) {
+    block.number = number;
+    block.bytes.resize(block_size);
+    std::size_t got = 0;
+    const auto failure = journal_.file().read(block.bytes.data(), block_size, number * block_size, got);
+    block.bytes.resize(got);
+    if (failure) throw storage_error("cannot read " + journal_.path().string(), failure);
+  }
+  return std::string_view(block.bytes).substr(std::min(within, block.bytes.size()));
+}
+
+NNI_INLINE JournalLine JournalLines::at(std::uint64_t offset) {
+  line_.clear();
+  for (;;) {
+    const std::string_view bytes = bytes_from(offset + line_.size());
+    const std::size_t end = bytes.find('\n');
+    line_.append(bytes.substr(0, end));
+    if (end != std::string_view::npos) break;
+    if (bytes.empty()) fail(offset);
+  }
+  const auto json = checked_line(line_, offset);
+  auto parsed = json ? parse_journal_line(*json) : std::nullopt;
+  if (!parsed) fail(offset);
+  return std::move(*parsed);
+}
+
+}  // namespace nni::datastore::detail
+
+// ---- nni/datastore/detail/impl/journal_index.ipp
+
+namespace nni::datastore::detail {
+
+NNI_INLINE bool JournalIndex::take(const StoreEvent& event, std::uint64_t offset) {
+  return std::visit([this, offset](const auto& what) { return take_in(what, offset); }, event);
+}
+
+NNI_INLINE const JournalIndex::Entry* JournalIndex::finished(TrialId trial) const noexcept {
+  if (trial.number == 0 || trial.number > entries_.size()) return nullptr;
+  const Entry& entry = entries_[trial.number - 1];
+  return entry.status == TrialJobStatus::unknown ? nullptr : &entry;
+}
+
+NNI_INLINE JournalIndex::Live& JournalIndex::live(TrialId trial) {
+  if (const auto found = live_.find(trial.number); found != live_.end()) return found->second;
+  const Entry* const entry = finished(trial);
+  if (entry == nullptr)
+    throw Error(Errc::internal, "a record speaks of trial " + to_string(trial) + ", which was never ordered");
+  // It goes on after its end: it is run again, or something late speaks of it.
+  Live& result = live_[trial.number];
+  result.places = entry->places;
+  result.trial.detail.trial = trial;
+  result.trial.detail.attempts = entry->attempts;
+  result.trial.detail.status = entry->status;
+  result.trial.attempt = entry->attempts == 0 ? 0 : entry->attempts - 1;
+  result.trial.has_run = entry->attempts != 0;
+  --by_status_[static_cast<std::size_t>(entry->status)];
+  entries_[trial.number - 1].status = TrialJobStatus::unknown;
+  return result;
+}
+
+NNI_INLINE bool JournalIndex::take_in(const ProfileChanged& event, std::uint64_t) {
+  profile_ = event;
+  has_profile_ = true;
+  return true;
+}
+
+NNI_INLINE bool JournalIndex::take_in(const TrialOrdered& event, std::uint64_t offset) {
+  if (event.trial.number > entries_.size()) entries_.resize(event.trial.number);
+  Live& trial = live_[event.trial.number];
+  trial.trial.ordered(event);
+  trial.places.ordered = offset;
+  return true;
+}
+
+NNI_INLINE bool JournalIndex::take_in(const RunIntended& event, std::uint64_t offset) {
+  Live& trial = live(event.run.trial);
+  trial.trial.intended(event);
+  trial.places.intended = offset;
+  trial.places.started = trial.places.final_value = trial.places.ended = 0;
+  return true;
+}
+
+NNI_INLINE bool JournalIndex::take_in(const RunStarted& event, std::uint64_t offset) {
+  Live& trial = live(event.started.run.trial);
+  trial.trial.started(event);
+  trial.places.started = offset;
+  return true;
+}
+
+NNI_INLINE bool JournalIndex::take_in(const MetricReceived& event, std::uint64_t offset) {
+  const Metric& metric = event.metric;
+  const auto found = live_.find(metric.run.trial.number);
+  if (found == live_.end()) {
+    if (finished(metric.run.trial) == nullptr) live(metric.run.trial);  // throws
+    entries_[metric.run.trial.number - 1].places.last_value = offset;
+    return true;
+  }
+  Live& trial = found->second;
+  if (trial.trial.is_current(metric.run)) {
+    const bool had_final = trial.trial.detail.final_value.has_value();
+    if (!trial.trial.received(metric)) return false;
+    if (!had_final && trial.trial.detail.final_value) trial.places.final_value = offset;
+  }
+  trial.places.last_value = offset;
+  return true;
+}
+
+NNI_INLINE bool JournalIndex::take_in(const RunEnded& event, std::uint64_t offset) {
+  Live& trial = live(event.run.trial);
+  trial.trial.ended(event);
+  trial.places.ended = offset;
+  if (!event.final_attempt) {
+    trial.places.final_value = 0;
+    return true;
+  }
+  Entry& entry = entries_[event.run.trial.number - 1];
+  entry.places = trial.places;
+  entry.attempts = trial.trial.detail.attempts;
+  entry.status = event.status;
+  const std::optional<std::string>& text = trial.trial.detail.final_value;
+  entry.number = (text ? metric_scalar(*text) : std::nullopt).value_or(std::numeric_limits<double>::quiet_NaN());
+  ++by_status_[static_cast<std::size_t>(event.status)];
+  live_.erase(event.run.trial.number);
+  return true;
+}
+
+NNI_INLINE bool JournalIndex::is_late(const Metric& metric) const noexcept {
+  const auto found = live_.find(metric.run.trial.number);
+  return found == live_.end() ? finished(metric.run.trial) != nullptr : !found->second.trial.is_current(metric.run);
+}
+
+NNI_INLINE std::optional<TrialPlaces> JournalIndex::find(TrialId trial) const {
+  if (const auto found = live_.find(trial.number); found != live_.end()) return found->second.places;
+  const Entry* const entry = finished(trial);
+  if (entry == nullptr) return std::nullopt;
+  return entry->places;
+}
+
+NNI_INLINE std::uint64_t JournalIndex::last_value(TrialId trial) const noexcept {
+  if (const auto found = live_.find(trial.number); found != live_.end()) return found->second.places.last_value;
+  const Entry* const entry = finished(trial);
+  return entry == nullptr ? 0 : entry->places.last_value;
+}
+
+NNI_INLINE JournalIndex::Selection JournalIndex::best(const TrialQuery& query, bool& more) const {
+  const Objectives goals(*query.best);
+  const TrialJobStatus wanted = query.status.value_or(TrialJobStatus::succeeded);
+  std::vector<std::uint64_t> numbers;
+  for (std::uint64_t number = 1; number <= entries_.size(); ++number) {
+    const Entry& entry = entries_[number - 1];
+    if (entry.status == wanted && std::isfinite(entry.number)) numbers.push_back(number);
+  }
+  const auto before = [this, &goals](std::uint64_t a, std::uint64_t b) {
+    const double first = entries_[a - 1].number;
+    const double second = entries_[b - 1].number;
+    return goals.better(first, second) || (first == second && a < b);
+  };
+  const std::size_t count = std::min(query.limit, numbers.size());
+  more = count < numbers.size();
+  std::partial_sort(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(count), numbers.end(), before);
+  Selection result;
+  for (std::size_t at = 0; at < count; ++at)
+    result.emplace_back(TrialId{numbers[at]}, entries_[numbers[at] - 1].places);
+  return result;
+}
+
+NNI_INLINE JournalIndex::Selection JournalIndex::select(const TrialQuery& query, bool& more) const {
+  more = false;
+  if (query.best) return best(query, more);
+  Selection result;
+  for (std::uint64_t number = query.after.number + 1; number <= entries_.size(); ++number) {
+    const Entry& entry = entries_[number - 1];
+    const auto found = entry.status == TrialJobStatus::unknown ? live_.find(number) : live_.end();
+    if (entry.status == TrialJobStatus::unknown && found == live_.end()) continue;
+    const TrialJobStatus status = found == live_.end() ? entry.status : found->second.trial.detail.status;
+    if (query.status && *query.status != status) continue;
+    if (result.size() >= query.limit) {
+      more = true;
+      break;
+    }
+    result.emplace_back(TrialId{number}, found == live_.end() ? entry.places : found->second.places);
+  }
+  return result;
+}
+
+NNI_INLINE JournalIndex::Selection JournalIndex::unfinished() const {
+  Selection result;
+  for (const auto& [number, trial] : live_) result.emplace_back(TrialId{number}, trial.places);
+  std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return result;
+}
+
+NNI_INLINE ExperimentSnapshot JournalIndex::summary() const {
+  ExperimentSnapshot result;
+  result.exists = has_profile_ || !entries_.empty();
+  result.profile = profile_;
+  result.trials = entries_.size();
+  std::copy(std::begin(by_status_), std::end(by_status_), std::begin(result.by_status));
+  return result;
+}
+
+}  // namespace nni::datastore::detail
+
+// ---- nni/datastore/detail/impl/journal_line.ipp
+
+namespace nni::datastore::detail {
+
+NNI_INLINE std::optional<std::string_view> checked_line(std::string_view line, std::uint64_t offset) noexcept {
+  if (line.size() < journal_sum_size || line[8] != ' ') return std::nullopt;
+  std::uint32_t sum = 0;
+  const auto [end, failure] = std::from_chars(line.data(), line.data() + 8, sum, 16);
+  if (failure != std::errc{} || end != line.data() + 8) return std::nullopt;
+  const std::string_view json = line.substr(journal_sum_size);
+  if (crc32c(json, static_cast<std::uint32_t>(offset)) != sum) return std::nullopt;
+  return json;
+}
+
+/// Reads the members of a line in the order in which they are written. A member that is not as expected makes
+/// everything behind it fail.
+class MemberReader {
+ public:
+  explicit MemberReader(std::string_view json) noexcept : rest_(json) {}
+
+  [[nodiscard]] bool pass(std::string_view text) noexcept {
+    if (!rest_.starts_with(text)) return false;
+    rest_.remove_prefix(text.size());
+    return true;
+  }
+  template <std::integral I>
+  void number(std::string_view key, I& value) noexcept {
+    if (!name(key)) return fail();
+    const auto [end, failure] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (failure != std::errc{}) return fail();
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+  }
+  void time(std::string_view key, TimePoint& at) noexcept {
+    long long value = 0;
+    number(key, value);
+    at = from_epoch_ms(value);
+  }
+  void time(std::string_view key, std::optional<TimePoint>& at) noexcept {
+    if (next_is(key)) time(key, at.emplace());
+  }
+  void text(std::string_view key, std::string& value) {
+    if (!name(key) || !rest_.starts_with('"')) return fail();
+    const std::size_t end = rest_.find_first_of("\"\\", 1);
+    if (end != std::string_view::npos && rest_[end] == '"') {
+      value.assign(rest_.substr(1, end - 1));
+      rest_.remove_prefix(end + 1);
+    } else {
+      escaped_text(value);
+    }
+  }
+  /// A word that is one of a list.
+  template <class Parse, class Value>
+  void word(std::string_view key, Parse parse, Value& value) {
+    std::string name;
+    text(key, name);
+    if (const auto found = ok_ ? parse(name) : std::nullopt)
+      value = *found;
+    else
+      fail();
+  }
+  void flag(std::string_view key, bool& value) noexcept {
+    if (!name(key)) return fail();
+    value = pass("true");
+    if (!value && !pass("false")) fail();
+  }
+  void run(RunId& run) noexcept {
+    number("trial", run.trial.number);
+    number("attempt", run.attempt);
+    if (run.trial.number == 0) fail();
+  }
+  void last_json(std::string_view key, std::string& json) {
+    if (next_is(key)) {
+      if (!name(key) || rest_.size() < 2) return fail();
+      json.assign(rest_.substr(0, rest_.size() - 1));
+      rest_ = rest_.substr(rest_.size() - 1);
+    } else {
+      text(std::string(key) + "_text", json);
+    }
+  }
+  [[nodiscard]] bool next_is(std::string_view key) const noexcept {
+    return rest_.size() > key.size() + 4 && rest_.starts_with(",\"") && rest_.substr(2).starts_with(key) &&
+           rest_.substr(2 + key.size()).starts_with("\":");
+  }
+  /// True when all members were there and nothing follows.
+  [[nodiscard]] bool at_end() const noexcept { return ok_ && rest_ == "}"; }
+
+ private:
+  bool name(std::string_view key) noexcept {
+    if (!ok_ || !next_is(key)) return false;
+    rest_.remove_prefix(key.size() + 4);
+    return true;
+  }
+  void fail() noexcept {
+    ok_ = false;
+    rest_ = {};
+  }
+  void escaped_text(std::string& value) {
+    std::size_t end = 1;
+    while (end < rest_.size() && rest_[end] != '"') end += rest_[end] == '\\' ? 2 : 1;
+    if (end >= rest_.size()) return fail();
+    boost::system::error_code failure;
+    const boost::json::value parsed = boost::json::parse(rest_.substr(0, end + 1), failure);
+    if (failure || !parsed.is_string()) return fail();
+    value.assign(parsed.get_string().data(), parsed.get_string().size());
+    rest_.remove_prefix(end + 1);
+  }
+
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+template <class Enum, Enum last>
+std::optional<Enum> parse_word(std::string_view name) {
+  for (std::underlying_type_t<Enum> value = 0; value <= static_cast<std::underlying_type_t<Enum>>(last); ++value)
+    if (to_string(static_cast<Enum>(value)) == name) return static_cast<Enum>(value);
+  return std::nullopt;
+}
+
+NNI_INLINE void read_members(MemberReader& in, ProfileChanged& event) {
+  in.text("id", event.id.value);
+  in.text("name", event.name);
+  in.number("seed", event.seed);
+  in.word("status", parse_experiment_status, event.status);
+  in.text("message", event.message);
+  std::int64_t duration = 0;
+  in.number("duration_ns", duration);
+  event.exec_duration = Duration(duration);
+  in.time("start", event.start_time);
+  in.time("end", event.end_time);
+  in.number("next_sequence", event.next_sequence);
+  in.text("log_directory", event.log_directory);
+  in.last_json("params", event.params);
+}
+
+NNI_INLINE void read_members(MemberReader& in, TrialOrdered& event) {
+  std::string parameters;
+  std::string id;
+  in.number("trial", event.trial.number);
+  in.text("id", id);
+  in.number("parameter", event.parameter.value);
+  in.time("at", event.at);
+  in.last_json("parameters", parameters);
+  event.parameters = Parameters(std::move(parameters));
+}
+
+NNI_INLINE void read_members(MemberReader& in, RunIntended& event) {
+  in.run(event.run);
+  in.time("at", event.at);
+  if (in.next_is("node")) in.text("node", event.placement.node);
+  if (!in.next_is("gpus")) return;
+  std::string list;
+  in.last_json("gpus", list);
+  std::vector<int>& gpus = event.placement.gpus.emplace();
+  for (std::string_view rest = list; rest.size() > 2;) {
+    int gpu = 0;
+    const auto [end, failure] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), gpu);
+    if (failure != std::errc{}) break;
+    gpus.push_back(gpu);
+    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+  }
+}
+
+NNI_INLINE void read_members(MemberReader& in, RunStarted& event) {
+  JobStarted& started = event.started;
+  in.run(started.run);
+  in.time("at", started.at);
+  in.text("job", started.job.value);
+  in.text("url", started.url);
+  in.text("directory", started.working_directory);
+}
+
+NNI_INLINE void read_members(MemberReader& in, MetricReceived& event, std::uint64_t& before) {
+  Metric& metric = event.metric;
+  in.run(metric.run);
+  in.word("kind", parse_word<MetricKind, MetricKind::final>, metric.kind);
+  in.number("sequence", metric.sequence);
+  in.time("at", metric.at);
+  in.number("before", before);
+  in.last_json("value", metric.value);
+}
+
+NNI_INLINE void read_members(MemberReader& in, RunEnded& event) {
+  in.run(event.run);
+  in.time("at", event.at);
+  in.word("status", parse_trial_status, event.status);
+  in.flag("last", event.final_attempt);
+  in.word("how", parse_word<EndKind, EndKind::lost>, event.end.kind);
+  in.number("code", event.end.code);
+  in.word("why", parse_word<StopReason, StopReason::experiment_end>, event.end.why);
+  in.text("message", event.end.message);
+}
+
+/// Reads an event of one type into a line.
+template <class Event>
+bool read_event(MemberReader& in, JournalLine& line) {
+  Event& event = line.event.emplace<Event>();
+  if constexpr (std::same_as<Event, MetricReceived>)
+    read_members(in, event, line.before);
+  else
+    read_members(in, event);
+  return in.at_end();
+}
+
+NNI_INLINE bool read_mark(MemberReader& in, JournalLine& line, JournalLine::Kind kind) {
+  line.kind = kind;
+  in.number("here", line.here);
+  in.number("bytes", line.synced);
+  TimePoint at{};
+  if (kind == JournalLine::Kind::closed) in.time("at", at);
+  return in.at_end();
+}
+
+NNI_INLINE std::optional<JournalLine> parse_journal_line(std::string_view json) {
+  JournalLine line;
+  MemberReader in(json);
+  if (!in.pass("{\"event\":\"")) return std::nullopt;
+  bool understood = false;
+  if (in.pass("metric\""))
+    understood = read_event<MetricReceived>(in, line);
+  else if (in.pass("ordered\""))
+    understood = read_event<TrialOrdered>(in, line);
+  else if (in.pass("intended\""))
+    understood = read_event<RunIntended>(in, line);
+  else if (in.pass("started\""))
+    understood = read_event<RunStarted>(in, line);
+  else if (in.pass("ended\""))
+    understood = read_event<RunEnded>(in, line);
+  else if (in.pass("profile\""))
+    understood = read_event<ProfileChanged>(in, line);
+  else if (in.pass("synced\""))
+    understood = read_mark(in, line, JournalLine::Kind::synced);
+  else if (in.pass("closed\""))
+    understood = read_mark(in, line, JournalLine::Kind::closed);
+  else if (in.pass("session\"")) {
+    line.kind = JournalLine::Kind::session;
+    understood = json.ends_with('}');
+  }
+  if (!understood) return std::nullopt;
+  return line;
+}
+
+NNI_INLINE std::optional<std::uint64_t> parse_journal_header(std::string_view json) {
+  if (!json.starts_with(journal_name)) return std::nullopt;
+  std::uint64_t version = 0;
+  const auto [end, failure] = std::from_chars(json.data() + journal_name.size(), json.data() + json.size(), version);
+  if (failure != std::errc{}) return std::nullopt;
+  return version;
+}
+
+}  // namespace nni::datastore::detail
+
+// ---- nni/datastore/detail/impl/journal_store.ipp
+
+namespace nni::datastore::detail {
+
+// ---- reading ----------------------------------------------------------------------------------------------------
+
+template <class Event>
+Event JournalReader::event_at(std::uint64_t offset) {
+  JournalLine line = lines_.at(offset);
+  if (auto* const event = std::get_if<Event>(&line.event)) return std::move(*event);
+  throw Error(Errc::store_corrupt, "the journal " + state_->file.path().string() +
+                                       " has another record than expected at byte " + std::to_string(offset));
+}
+
+NNI_INLINE OpenTrial JournalReader::trial_at(const TrialPlaces& places) {
+  OpenTrial trial;
+  TrialOrdered order = event_at<TrialOrdered>(places.ordered);
+  trial.ordered(order);
+  trial.detail.parameters = std::move(order.parameters);
+  if (places.intended != 0) trial.intended(event_at<RunIntended>(places.intended));
+  if (places.started != 0) trial.started(event_at<RunStarted>(places.started));
+  if (places.final_value != 0) trial.received(event_at<MetricReceived>(places.final_value).metric);
+  if (places.ended != 0) trial.ended(event_at<RunEnded>(places.ended));
+  return trial;
+}
+
+NNI_INLINE std::vector<Metric> JournalReader::values(std::uint64_t last) {
+  std::vector<Metric> result;
+  while (last != 0) {
+    JournalLine line = lines_.at(last);
+    auto* const event = std::get_if<MetricReceived>(&line.event);
+    if (event == nullptr || line.before >= last)
+      throw Error(Errc::store_corrupt, "the journal " + state_->file.path().string() +
+                                           " has another record than expected at byte " + std::to_string(last));
+    result.push_back(std::move(event->metric));
+    last = line.before;
+  }
+  std::reverse(result.begin(), result.end());
+  return result;
+}
+
+NNI_INLINE ExperimentSnapshot JournalReader::snapshot() {
+  std::unique_lock lock(state_->mutex);
+  ExperimentSnapshot result = state_->index.summary();
+  const JournalIndex::Selection open = state_->index.unfinished();
+  lock.unlock();
+  for (const auto& [id, places] : open) {
+    const OpenTrial trial = trial_at(places);
+    std::vector<Metric> current = values(places.last_value);
+    std::erase_if(current, [&trial](const Metric& metric) { return !trial.is_current(metric.run); });
+    result.unfinished.push_back(trial.unfinished(current));
+  }
+  return result;
+}
+
+NNI_INLINE std::optional<TrialJobDetail> JournalReader::load(TrialId trial) {
+  std::unique_lock lock(state_->mutex);
+  const std::optional<TrialPlaces> places = state_->index.find(trial);
+  lock.unlock();
+  if (!places) return std::nullopt;
+  return trial_at(*places).detail;
+}
+
+NNI_INLINE TrialPage JournalReader::page(const TrialQuery& query) {
+  TrialPage result;
+  std::unique_lock lock(state_->mutex);
+  const JournalIndex::Selection selected = state_->index.select(query, result.more);
+  lock.unlock();
+  result.trials.reserve(selected.size());
+  for (const auto& [id, places] : selected) result.trials.push_back(trial_at(places).detail);
+  return result;
+}
+
+NNI_INLINE std::vector<Metric> JournalReader::metrics(TrialId trial) {
+  std::unique_lock lock(state_->mutex);
+  const std::uint64_t last = state_->index.last_value(trial);
+  lock.unlock();
+  std::vector<Metric> result = values(last);
+  std::stable_sort(
+      result.begin(), result.end(), [](const Metric& a, const Metric& b) { return a.run.attempt < b.run.attempt; });
+  return result;
+}
+
+// ---- writing ----------------------------------------------------------------------------------------------------
+
+NNI_INLINE bool JournalRecorder::is_known(const Metric& metric) {
+  for (const Metric& known : reader_.values(state_->index.last_value(metric.run.trial)))
+    if (known.run == metric.run && known.kind == metric.kind && known.sequence == metric.sequence &&
+        (metric.kind == MetricKind::intermediate || known.value == metric.value))
+      return true;
+  return false;
+}
+
+/// Where tests kill the process once this event is kept.
+NNI_INLINE void note_crash_point([[maybe_unused]] const StoreEvent& event) {
+  if (std::holds_alternative<RunIntended>(event)) NNI_CRASH_POINT_WHEN_KEPT("intent written");
+  if (std::holds_alternative<RunStarted>(event)) NNI_CRASH_POINT_WHEN_KEPT("started recorded");
+  if (std::holds_alternative<RunEnded>(event)) NNI_CRASH_POINT_WHEN_KEPT("ended recorded");
+}
+
+NNI_INLINE void JournalRecorder::record(std::span<const StoreEvent> events, TimePoint now) {
+  // Readers wait until the lines are in the file.
+  const std::lock_guard lock(state_->mutex);
+  text_.clear();
+  JournalWriter out(text_, state_->file.end());
+  if (!std::exchange(has_session_, true)) out.session(self_, now);
+  if (const std::uint64_t synced = state_->file.synced(); synced > noted_) out.synced(noted_ = synced);
+  for (const StoreEvent& event : events) {
+    std::uint64_t before = 0;
+    if (const auto* const received = std::get_if<MetricReceived>(&event)) {
+      before = state_->index.last_value(received->metric.run.trial);
+      if (state_->index.is_late(received->metric)) {
+        // Rare. What is known of its run stands in the file, or in the lines that are about to get there.
+        state_->file.append(text_);
+        out.begin_anew();
+        if (is_known(received->metric)) continue;
+      }
+    }
+    if (state_->index.take(event, out.offset())) out.event(event, before);
+    note_crash_point(event);
+  }
+  NNI_CRASH_POINT("before commit");
+  state_->file.append(text_);
+  NNI_CRASH_POINT("committed");
+  NNI_CRASH_POINTS_KEPT();
+  if (text_.capacity() > 1024 * 1024) text_.shrink_to_fit();
+}
+
+NNI_INLINE void JournalRecorder::finish(TimePoint now) {
+  if (!has_session_) return;
+  const std::lock_guard lock(state_->mutex);
+  text_.clear();
+  JournalWriter(text_, state_->file.end()).closed(state_->file.synced(), now);
+  state_->file.append(text_);
+  state_->file.sync();
+}
+
+// ---- opening ----------------------------------------------------------------------------------------------------
+
+NNI_INLINE OpenedFiles<JournalRecorder, JournalReader> JournalFiles::open(
+    const std::filesystem::path& home, const std::string& id) const {
+  const std::filesystem::path path = home / "db" / "nni.journal";
+  OpenedFiles<JournalRecorder, JournalReader> result;
+  const auto state = std::make_shared<JournalState>();
+  const auto visit = [&state](const JournalLine& line, std::uint64_t offset) {
+    if (line.kind == JournalLine::Kind::event) state->index.take(line.event, offset);
+  };
+  if (read_only_) {
+    state->file.open_read_only(path, ExperimentId(id), system_, visit);
+  } else {
+    make_directories(path.parent_path(), *system_);
+    NNI_CRASH_POINT("creation of the store");
+    OwnerLock lock(home);
+    NNI_CRASH_POINT("creation of the store");
+    if (std::string remark = state->file.open(path, ExperimentId(id), system_, visit); !remark.empty())
+      result.remarks.push_back(std::move(remark));
+    NNI_CRASH_POINT("creation of the store");
+    result.recorder = std::make_unique<JournalRecorder>(state, std::move(lock), Owner::current());
+  }
+  result.reader = std::make_unique<JournalReader>(state);
+  result.snapshot = result.reader->snapshot();
+  return result;
+}
+
+}  // namespace nni::datastore::detail
+
+// ---- nni/datastore/detail/impl/journal_writer.ipp
+
+namespace nni::datastore::detail {
+
+/// True for a number as JSON spells it.
+NNI_INLINE bool is_json_number(std::string_view text) noexcept {
+  std::size_t at = 0;
+  const auto digits = [&text, &at] {
+    const std::size_t first = at;
+    while (at < text.size() && text[at] >= '0' && text[at] <= '9') ++at;
+    return at - first;
+  };
+  if (text.starts_with('-')) ++at;
+  const std::size_t first = at;
+  const std::size_t whole = digits();
+  if (whole == 0 || (whole > 1 && text[first] == '0')) return false;
+  if (at < text.size() && text[at] == '.') {
+    ++at;
+    if (digits() == 0) return false;
+  }
+  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
+    ++at;
+    if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
+    if (digits() == 0) return false;
+  }
+  return at == text.size();
+}
+
+/// True for a text that may stand in a line as it is.
+NNI_INLINE bool is_plain_json(std::string_view text) {
+  if (is_json_number(text)) return true;
+  for (const char letter : text)
+    if (static_cast<unsigned char>(letter) < 0x20) return false;  // also a newline, which would end the line
+  boost::system::error_code failure;
+  unsigned char room[4096];
+  boost::json::monotonic_resource resource(room, sizeof room);
+  boost::json::parse(text, failure, &resource);
+  return !failure;
+}
+
+/// Appends members of a line. The first one names the kind.
+class MemberWriter {
+ public:
+  explicit MemberWriter(std::string& text) noexcept : text_(text) {}
+
+  MemberWriter& kind(std::string_view name) {
+    text_ += "{\"event\":\"";
+    text_ += name;
+    text_ += '"';
+    return *this;
+  }
+  template <std::integral I>
+  MemberWriter& number(std::string_view key, I value) {
+    name(key);
+    char digits[24];
+    const auto [end, failure] = std::to_chars(digits, digits + sizeof digits, value);
+    text_.append(digits, end);
+    return *this;
+  }
+  MemberWriter& time(std::string_view key, TimePoint at) { return number(key, to_epoch_ms(at)); }
+  MemberWriter& text(std::string_view key, std::string_view value) {
+    name(key);
+    append_json_string(text_, value);
+    return *this;
+  }
+  MemberWriter& flag(std::string_view key, bool value) {
+    name(key);
+    text_ += value ? "true" : "false";
+    return *this;
+  }
+  MemberWriter& run(RunId run) { return number("trial", run.trial.number).number("attempt", run.attempt); }
+
+  /// The last member: JSON text as it is, or inside a string where it is none that fits into a line.
+  void last_json(std::string_view key, std::string_view json) {
+    if (is_plain_json(json)) {
+      name(key);
+      text_ += json;
+    } else {
+      text(std::string(key) + "_text", json);
+    }
+    end();
+  }
+  void end() { text_ += '}'; }
+
+ private:
+  void name(std::string_view key) {
+    text_ += ",\"";
+    text_ += key;
+    text_ += "\":";
+  }
+
+  std::string& text_;
+};
+
+NNI_INLINE void write_members(MemberWriter out, const ProfileChanged& event, std::uint64_t) {
+  out.kind("profile").text("id", event.id.value).text("name", event.name).number("seed", event.seed);
+  out.text("status", to_string(event.status)).text("message", event.message);
+  out.number("duration_ns", event.exec_duration.count()).time("start", event.start_time);
+  if (event.end_time) out.time("end", *event.end_time);
+  out.number("next_sequence", event.next_sequence).text("log_directory", event.log_directory);
+  out.last_json("params", event.params);
+}
+
+NNI_INLINE void write_members(MemberWriter out, const TrialOrdered& event, std::uint64_t) {
+  out.kind("ordered").number("trial", event.trial.number).text("id", to_string(event.trial));
+  out.number("parameter", event.parameter.value).time("at", event.at);
+  out.last_json("parameters", event.parameters.text());
+}
+
+NNI_INLINE void write_members(MemberWriter out, const RunIntended& event, std::uint64_t) {
+  out.kind("intended").run(event.run).time("at", event.at);
+  if (!event.placement.node.empty() || event.placement.gpus) out.text("node", event.placement.node);
+  if (event.placement.gpus) {
+    std::string list = "[";
+    for (const int gpu : *event.placement.gpus) list += (list.size() > 1 ? "," : "") + std::to_string(gpu);
+    out.last_json("gpus", list + "]");
+  } else {
+    out.end();
+  }
+}
+
+NNI_INLINE void write_members(MemberWriter out, const RunStarted& event, std::uint64_t) {
+  const JobStarted& started = event.started;
+  out.kind("started").run(started.run).time("at", started.at).text("job", started.job.value);
+  out.text("url", started.url).text("directory", started.working_directory).end();
+}
+
+NNI_INLINE void write_members(MemberWriter out, const MetricReceived& event, std::uint64_t before) {
+  const Metric& metric = event.metric;
+  out.kind("metric").run(metric.run).text("kind", to_string(metric.kind)).number("sequence", metric.sequence);
+  out.time("at", metric.at).number("before", before).last_json("value", metric.value);
+}
+
+NNI_INLINE void write_members(MemberWriter out, const RunEnded& event, std::uint64_t) {
+  out.kind("ended").run(event.run).time("at", event.at).text("status", to_string(event.status));
+  out.flag("last", event.final_attempt).text("how", to_string(event.end.kind));
+  out.number("code", event.end.code).text("why", to_string(event.end.why)).text("message", event.end.message).end();
+}
+
+NNI_INLINE void JournalWriter::begin() {
+  begin_ = text_.size();
+  text_.append(journal_sum_size, ' ');
+}
+
+NNI_INLINE void JournalWriter::end() {
+  const std::string_view json = std::string_view(text_).substr(begin_ + journal_sum_size);
+  const std::uint32_t sum = crc32c(json, static_cast<std::uint32_t>(base_ + begin_));
+  for (std::size_t digit = 0; digit < 8; ++digit)
+    text_[begin_ + digit] = "0123456789abcdef"[sum >> (28 - 4 * digit) & 15];
+  text_ += '\n';
+}
+
+NNI_INLINE void JournalWriter::header(const ExperimentId& id) {
+  begin();
+  text_ += journal_name;
+  text_ += std::to_string(journal_version);
+  MemberWriter(text_).text("experiment", id.value).end();
+  end();
+}
+
+NNI_INLINE void JournalWriter::event(const StoreEvent& event, std::uint64_t before) {
+  begin();
+  std::visit([this, before](const auto& what) { write_members(MemberWriter(text_), what, before); }, event);
+  end();
+}
+
+NNI_INLINE void JournalWriter::session(const Owner& owner, TimePoint at) {
+  begin();
+  MemberWriter out(text_);
+  out.kind("session").time("at", at).text("program", owner.program).number("pid", owner.pid);
+  out.text("host", owner.host).text("boot_id", owner.boot_id).end();
+  end();
+}
+
+NNI_INLINE void JournalWriter::synced(std::uint64_t bytes) {
+  begin();
+  MemberWriter(text_).kind("synced").number("here", base_ + begin_).number("bytes", bytes).end();
+  end();
+}
+
+NNI_INLINE void JournalWriter::closed(std::uint64_t bytes, TimePoint at) {
+  begin();
+  MemberWriter(text_).kind("closed").number("here", base_ + begin_).number("bytes", bytes).time("at", at).end();
+  end();
+}
+
+}  // namespace nni::datastore::detail
+
 // ---- nni/datastore/detail/impl/open_trial.ipp
 
 namespace nni::datastore::detail {
@@ -13004,7 +14788,7 @@ NNI_INLINE std::string owner_text(const Owner& owner) {
 /// Who holds a lock, for people. The file may be empty when its owner has only just made it.
 NNI_INLINE std::string describe_owner(const std::filesystem::path& file) {
   boost::system::error_code failure;
-  const json::value parsed = json::parse(first_line(file), failure);
+  const json::value parsed = parse_json(first_line(file), failure);
   const json::object* members = failure ? nullptr : parsed.if_object();
   const auto text = [members](std::string_view key) {
     const json::value* value = members != nullptr ? members->if_contains(key) : nullptr;
@@ -13725,7 +15509,7 @@ NNI_INLINE Parameters parameters_of_record(std::string_view record) {
     return Parameters(std::string(text.substr(0, text.size() - record_behind.size())));
   }
   boost::system::error_code failure;
-  const json::value parsed = json::parse(record, failure);
+  const json::value parsed = parse_json(record, failure);
   const json::object* members = failure ? nullptr : parsed.if_object();
   const json::value* parameters = members != nullptr ? members->if_contains("parameters") : nullptr;
   if (parameters == nullptr) throw damaged_record("a parameter record", record);
@@ -13744,7 +15528,9 @@ NNI_INLINE Placement parse_placement(std::string_view text) {
   Placement placement;
   if (text.empty()) return placement;
   try {
-    const json::value parsed = json::parse(text);
+    boost::system::error_code failure;
+    const json::value parsed = parse_json(text, failure);
+    if (failure) throw damaged_record("a placement", text);
     placement.node = std::string(parsed.at("node").as_string());
     if (const json::value* gpus = parsed.as_object().if_contains("gpus"))
       placement.gpus = json::value_to<std::vector<int>>(*gpus);
@@ -13758,7 +15544,7 @@ NNI_INLINE std::string json_string_content(std::string_view text) {
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"' && text.find('\\') == std::string_view::npos)
     return std::string(text.substr(1, text.size() - 2));
   boost::system::error_code failure;
-  const json::value parsed = json::parse(text, failure);
+  const json::value parsed = parse_json(text, failure);
   if (failure || !parsed.is_string()) throw damaged_record("a metric", text);
   return std::string(parsed.get_string());
 }
@@ -14389,48 +16175,18 @@ NNI_INLINE void SqliteSchema::drop_indexes(Database& database) {
 
 // ---- nni/datastore/detail/impl/sqlite_store.ipp
 
-#include <system_error>
-
 #if NNI_WITH_SQLITE
 
 namespace nni::datastore::detail {
 
 NNI_INLINE SqliteView::SqliteView(const std::filesystem::path& file)
-    : database(file, Database::Mode::read_only), reader(database) {}
+    : database_(file, Database::Mode::read_only), reader_(database_) {}
 
-NNI_INLINE SqliteStore::SqliteStore(std::filesystem::path directory, bool read_only)
-    : directory_(std::move(directory)), read_only_(read_only) {}
-
-/// Brings the entries of a directory to the disk: a synced record is worth nothing in a file without a name.
-NNI_INLINE void sync_directory(const std::filesystem::path& directory) {
-  const int handle = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool failed = handle < 0 || ::fsync(handle) != 0;
-  const boost::system::error_code reason(errno, boost::system::system_category());
-  if (handle >= 0) ::close(handle);
-  // Some network file systems cannot sync a directory, and need not.
-  if (failed && reason != boost::system::errc::invalid_argument)
-    throw Error(Errc::storage_failed, "cannot bring " + directory.string() + " to the disk: " + reason.message());
-}
-
-/// Makes a directory, with those above it, so that their names survive a loss of power.
-NNI_INLINE void make_directories(const std::filesystem::path& wanted) {
-  std::error_code failure;
-  std::vector<std::filesystem::path> parents;
-  for (std::filesystem::path at = std::filesystem::absolute(wanted); !std::filesystem::exists(at, failure) && !failure;
-       at = at.parent_path())
-    parents.push_back(at.parent_path());
-  if (!failure) std::filesystem::create_directories(wanted, failure);
-  if (failure)
-    throw Error(Errc::storage_failed, "cannot make the directory " + wanted.string() + ": " + failure.message() +
-                                          "; choose a directory that you may write");
-  for (const std::filesystem::path& parent : parents) sync_directory(parent);
-}
-
-NNI_INLINE SqliteStore::Opened SqliteStore::open_files(
-    const std::filesystem::path& home, const std::string& id, bool read_only) {
+NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
+    const std::filesystem::path& home, const std::string& id) const {
   const std::filesystem::path file = home / "db" / "nni.sqlite";
-  Opened result;
-  if (read_only) {
+  OpenedFiles<SqliteRecorder, SqliteView> result;
+  if (read_only_) {
     std::error_code ignored;
     if (!std::filesystem::exists(file, ignored))
       throw Error(
@@ -14439,8 +16195,8 @@ NNI_INLINE SqliteStore::Opened SqliteStore::open_files(
     Database check(file, Database::Mode::read_only);
     if (!SqliteSchema::exists(check))
       throw Error(Errc::not_found, "experiment " + id + " has no records yet: " + file.string() + " is empty");
-    result.view = std::make_unique<SqliteView>(file);
-    result.snapshot = result.view->reader.snapshot();
+    result.reader = std::make_unique<SqliteView>(file);
+    result.snapshot = result.reader->snapshot();
     return result;
   }
   make_directories(file.parent_path());
@@ -14450,89 +16206,136 @@ NNI_INLINE SqliteStore::Opened SqliteStore::open_files(
   const bool is_new = !std::filesystem::exists(file);
   result.recorder = std::make_unique<SqliteRecorder>(file, std::move(lock), Owner::current());
   result.snapshot = result.recorder->restore();
-  result.view = std::make_unique<SqliteView>(file);
+  result.reader = std::make_unique<SqliteView>(file);
   if (is_new) sync_directory(file.parent_path());
   NNI_CRASH_POINT("creation of the store");
   return result;
 }
 
-NNI_INLINE void SqliteStore::require_open() const {
-  if (context_ == nullptr) throw Error(Errc::closed, "the data store is not open");
-}
+}  // namespace nni::datastore::detail
 
-NNI_INLINE RecordLane& SqliteStore::lane() {
-  require_open();
-  if (!lane_) throw Error(Errc::unsupported, "the data store was opened read-only; nothing can be recorded");
-  return *lane_;
-}
+#endif
 
-NNI_INLINE void SqliteStore::place(std::filesystem::path home, ExperimentId id) {
-  home_ = std::move(home);
-  placed_ = std::move(id);
-}
+// ---- nni/datastore/impl/convert.ipp
 
-NNI_INLINE awaitable<ExperimentSnapshot> SqliteStore::open(Context& context, ExperimentId id) {
-  const auto self = shared_from_this();
-  if (id.value.empty() || id.value.find('/') != std::string::npos || id.value[0] == '.')
-    throw config_error("id", "\"" + id.value + "\" cannot be the name of a directory; use letters, digits, - and _");
-  if (context_ != nullptr || opening_) throw Error(Errc::in_use, "this data store is open already; close it first");
-  const Turn turn(opening_, opened_);
-  const std::filesystem::path home = id == placed_ ? home_ : directory_ / id.value;
-  auto call = async::offload(context, std::bind_front(&SqliteStore::open_files, home, id.value, read_only_));
-  Opened opened = co_await std::move(call);
-  context_ = &context;
-  view_ = std::move(opened.view);
-  if (opened.recorder) lane_ = std::make_shared<RecordLane>(context, std::move(opened.recorder));
-  co_return std::move(opened.snapshot);
-}
+namespace nni::datastore::detail {
 
-NNI_INLINE void release_recorder(std::unique_ptr<Recorder>& recorder) { recorder.reset(); }
-
-NNI_INLINE awaitable<void> SqliteStore::close() {
-  const auto self = shared_from_this();
-  if (context_ == nullptr) co_return;
-  Context& context = *context_;
-  std::exception_ptr failure;
-  if (lane_) {
-    try {
-      auto all = lane_->drained();
-      co_await std::move(all);
-    } catch (...) {
-      // A caller that was cancelled may close again; a store that has failed is freed.
-      if (!lane_->failure()) throw;
-      failure = std::current_exception();
-    }
+/// How a run ended, as far as its trial tells.
+NNI_INLINE JobEnd end_of(const TrialJobDetail& trial) {
+  if (trial.exit_code) return JobEnd(EndKind::exited, *trial.exit_code, trial.message);
+  if (trial.signal) return JobEnd(EndKind::signalled, *trial.signal, trial.message);
+  JobEnd end(EndKind::killed, 0, trial.message);
+  switch (trial.status) {
+    case TrialJobStatus::user_canceled: end.why = StopReason::user; break;
+    case TrialJobStatus::sys_canceled: end.why = StopReason::experiment_end; break;
+    case TrialJobStatus::early_stopped: end.why = StopReason::early_stop; break;
+    default: end.kind = trial.status == TrialJobStatus::waiting ? EndKind::lost : EndKind::threw;
   }
-  while (reading_) co_await read_ended_.wait();
-  if (context_ == nullptr) co_return;
-  context_ = nullptr;
-  const auto lane = std::exchange(lane_, nullptr);
-  const TimePoint now = context.clock().now();
-  view_.reset();
-  if (lane) {
-    std::unique_ptr<Recorder> recorder = lane->take_recorder();
-    auto* const writer = static_cast<SqliteRecorder*>(recorder.get());
-    if (!failure) {
-      try {
-        auto finish = async::offload(
-            context, std::bind_front(&SqliteRecorder::finish, writer, now),
-            std::bind_front(&SqliteRecorder::interrupt, writer));
-        co_await std::move(finish);
-      } catch (...) {
-        failure = std::current_exception();
-      }
-    }
-    // On the pool as well, since closing a file may take its time. Nobody can cancel it: the file has to be free.
-    co_await async::ignore_cancellation();
-    auto release = async::offload(context, std::bind_front(&release_recorder, std::ref(recorder)));
-    co_await std::move(release);
+  return end;
+}
+
+NNI_INLINE RunEnded ended(RunId run, JobEnd how, TrialJobStatus status, TimePoint at) {
+  RunEnded event;
+  event.run = run;
+  event.end = std::move(how);
+  event.status = status;
+  event.final_attempt = is_terminal(status);
+  event.at = at;
+  return event;
+}
+
+NNI_INLINE void add_last_run(std::vector<StoreEvent>& events, RunId run, const TrialJobDetail& trial,
+                             const std::vector<Metric>& values, const UnfinishedTrial* open) {
+  const Intent* const intent = open != nullptr && open->open_run ? &*open->open_run : nullptr;
+  const TimePoint ordered = trial.submit_time.value_or(TimePoint{});
+  const TimePoint begun = trial.start_time.value_or(intent != nullptr ? intent->at : ordered);
+  events.emplace_back(RunIntended(run, intent != nullptr ? intent->placement : Placement(trial.environment),
+                                  intent != nullptr ? intent->at : begun));
+  if (intent != nullptr ? intent->started : trial.start_time || !trial.job.empty()) {
+    JobStarted started(run, trial.job, begun);
+    started.url = trial.url;
+    started.working_directory = trial.working_directory;
+    events.emplace_back(RunStarted(std::move(started)));
   }
-  if (failure) std::rethrow_exception(failure);
+  // A final value that came too late to count was recorded behind the end.
+  const bool is_late = is_terminal(trial.status) && !trial.final_value;
+  const auto add = [&](bool late) {
+    for (const Metric& value : values)
+      if (value.run.attempt == run.attempt && (is_late && value.kind == MetricKind::final) == late)
+        events.emplace_back(MetricReceived(value));
+  };
+  add(false);
+  if (intent == nullptr) events.emplace_back(ended(run, end_of(trial), trial.status, trial.end_time.value_or(begun)));
+  add(true);
+}
+
+NNI_INLINE std::vector<StoreEvent> events_of(
+    const TrialJobDetail& trial, const std::vector<Metric>& values, const UnfinishedTrial* open) {
+  const TimePoint at = trial.submit_time.value_or(TimePoint{});
+  std::vector<StoreEvent> events;
+  events.emplace_back(TrialOrdered(trial.trial, trial.parameter, trial.parameters, at));
+  for (std::uint32_t attempt = 0; attempt + 1 < trial.attempts; ++attempt) {
+    const RunId run{trial.trial, attempt};
+    events.emplace_back(RunIntended(run, Placement(), at));
+    for (const Metric& value : values)
+      if (value.run.attempt == attempt) events.emplace_back(MetricReceived(value));
+    events.emplace_back(ended(run, JobEnd(EndKind::lost, 0, "an earlier attempt"), TrialJobStatus::waiting, at));
+  }
+  if (trial.attempts > 0) add_last_run(events, RunId{trial.trial, trial.attempts - 1}, trial, values, open);
+  return events;
+}
+
+NNI_INLINE ProfileChanged unfinished_copy(const ProfileChanged& profile) {
+  ProfileChanged result = profile;
+  result.status = ExperimentStatus::error;
+  result.message = "this copy of the experiment was not finished; delete it and make another one";
+  return result;
 }
 
 }  // namespace nni::datastore::detail
 
-#endif
+// ---- nni/datastore/impl/journal.ipp
+
+namespace nni::datastore {
+
+NNI_INLINE Journal::Journal(JournalOptions options)
+    : store_(std::make_shared<detail::JournalStore>(
+          std::move(options.directory), detail::JournalFiles(options.read_only, std::move(options.system)))) {}
+NNI_INLINE Journal::Journal(Journal&&) noexcept = default;
+NNI_INLINE Journal& Journal::operator=(Journal&&) noexcept = default;
+NNI_INLINE Journal::~Journal() = default;
+
+NNI_INLINE const std::filesystem::path& Journal::directory() const noexcept { return store_->directory(); }
+
+NNI_INLINE void Journal::set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id) {
+  store_->place(directory, id);
+}
+
+NNI_INLINE awaitable<ExperimentSnapshot> Journal::open(Context& context, ExperimentId id) {
+  return store_->open(context, std::move(id));
+}
+
+NNI_INLINE StorePosition Journal::append(std::span<const StoreEvent> events) { return store_->lane().append(events); }
+
+NNI_INLINE awaitable<void> Journal::written(StorePosition at) { return store_->lane().written(at); }
+
+NNI_INLINE awaitable<void> Journal::synced(StorePosition at) { return store_->lane().synced(at); }
+
+NNI_INLINE awaitable<std::optional<TrialJobDetail>> Journal::load(TrialId trial) {
+  return store_->read(&detail::JournalReader::load, trial);
+}
+
+NNI_INLINE awaitable<TrialPage> Journal::page(TrialQuery query) {
+  return store_->read(&detail::JournalReader::page, query);
+}
+
+NNI_INLINE awaitable<std::vector<Metric>> Journal::metrics(TrialId trial) {
+  return store_->read(&detail::JournalReader::metrics, trial);
+}
+
+NNI_INLINE awaitable<void> Journal::close() { return store_->close(); }
+
+}  // namespace nni::datastore
 
 // ---- nni/datastore/impl/memory.ipp
 
@@ -14771,7 +16574,8 @@ NNI_INLINE awaitable<void> Memory::close() {
 namespace nni::datastore {
 
 NNI_INLINE Sqlite::Sqlite(SqliteOptions options)
-    : store_(std::make_shared<detail::SqliteStore>(std::move(options.directory), options.read_only)) {}
+    : store_(std::make_shared<detail::SqliteStore>(
+          std::move(options.directory), detail::SqliteFiles(options.read_only))) {}
 NNI_INLINE Sqlite::Sqlite(Sqlite&&) noexcept = default;
 NNI_INLINE Sqlite& Sqlite::operator=(Sqlite&&) noexcept = default;
 NNI_INLINE Sqlite::~Sqlite() = default;
@@ -14793,15 +16597,15 @@ NNI_INLINE awaitable<void> Sqlite::written(StorePosition at) { return store_->la
 NNI_INLINE awaitable<void> Sqlite::synced(StorePosition at) { return store_->lane().synced(at); }
 
 NNI_INLINE awaitable<std::optional<TrialJobDetail>> Sqlite::load(TrialId trial) {
-  return store_->read(&detail::SqliteReader::load, trial);
+  return store_->read(&detail::SqliteView::load, trial);
 }
 
 NNI_INLINE awaitable<TrialPage> Sqlite::page(TrialQuery query) {
-  return store_->read(&detail::SqliteReader::page, query);
+  return store_->read(&detail::SqliteView::page, query);
 }
 
 NNI_INLINE awaitable<std::vector<Metric>> Sqlite::metrics(TrialId trial) {
-  return store_->read(&detail::SqliteReader::metrics, trial);
+  return store_->read(&detail::SqliteView::metrics, trial);
 }
 
 NNI_INLINE awaitable<void> Sqlite::close() { return store_->close(); }
@@ -20822,6 +22626,8 @@ NNI_INLINE std::vector<Identity> own_children() {
 }  // namespace nni::process
 
 // ---- nni/process/impl/launcher.ipp
+
+#include <system_error>
 
 #include <sys/wait.h>
 
