@@ -37,11 +37,16 @@
 #include <nni/core/impl/metric.ipp>
 #include <nni/core/impl/parameters.ipp>
 #include <nni/core/impl/random.ipp>
+#include <nni/core/impl/retry.ipp>
 #include <nni/core/impl/search_space.ipp>
 #include <nni/core/impl/search_space_json.ipp>
 #include <nni/core/impl/time.ipp>
 #include <nni/experiment/impl/board.ipp>
+#include <nni/experiment/impl/control.ipp>
+#include <nni/experiment/impl/control_core.ipp>
+#include <nni/experiment/impl/import.ipp>
 #include <nni/experiment/impl/options.ipp>
+#include <nni/experiment/impl/settings.ipp>
 #include <nni/experiment/impl/summary.ipp>
 #include <nni/files/impl/directory.ipp>
 #include <nni/files/impl/file.ipp>

@@ -67,6 +67,9 @@ struct ParameterId {
   friend constexpr auto operator<=>(const ParameterId&, const ParameterId&) = default;
 };
 
+/// Stands for results that were obtained elsewhere; no suggestion has it.
+inline constexpr ParameterId imported_parameter{~std::uint64_t{0}};
+
 /// What a platform calls a run.
 class JobId {
  public:

@@ -35,6 +35,7 @@ class ProfileChanged {
   std::optional<TimePoint> end_time;
   std::uint64_t next_sequence = 0;  ///< sequence id of the next trial
   std::string log_directory;
+  std::string settings;  ///< JSON text: limits and search spaces in force, for a resume; a store keeps it verbatim
 };
 
 /// The advisor (or a user) ordered a trial.
@@ -75,7 +76,8 @@ class MetricReceived {
   Metric metric;
 };
 
-/// A run has ended. With `final_attempt` the trial has ended too, with `status`.
+/// A run has ended. With `final_attempt` the trial has ended too, with `status`; a later `RunIntended` of the same trial
+/// opens it again.
 class RunEnded {
  public:
   RunEnded() = default;
@@ -84,10 +86,24 @@ class RunEnded {
   TrialJobStatus status = TrialJobStatus::unknown;
   bool final_attempt = true;
   TimePoint at{};
+  std::uint32_t retries = 0;  ///< retries of this trial that are used up, the one that this end leads to included
+  Duration pause{};           ///< how long the trial waits before its next attempt
+};
+
+/// A result that was obtained elsewhere: the advisor learns from it, and it is no trial of this experiment.
+class ResultImported {
+ public:
+  ResultImported() = default;
+
+  Parameters parameters;
+  double value = 0.0;           ///< finite
+  std::vector<double> history;  ///< intermediate results, oldest first; may be empty
+  std::uint64_t after = 0;      ///< trials that were ordered before it was told to the advisor
 };
 
 /// What a data store records, in order. Replaying the events rebuilds the ledger exactly.
-using StoreEvent = std::variant<ProfileChanged, TrialOrdered, RunIntended, RunStarted, MetricReceived, RunEnded>;
+using StoreEvent =
+    std::variant<ProfileChanged, TrialOrdered, RunIntended, RunStarted, MetricReceived, RunEnded, ResultImported>;
 
 /// How far a store has come: the number of events appended so far.
 struct StorePosition {
@@ -108,6 +124,9 @@ class UnfinishedTrial {
   std::uint32_t intermediates = 0;         ///< number of intermediate values of the open run
   std::vector<double> history;             ///< numbers of these values, in order; not a number where there was none
   std::optional<std::string> final_value;  ///< JSON text of its first final value
+  std::uint32_t retries = 0;               ///< retries used up, as the last end of a run said
+  Duration pause{};                        ///< between `ended_at` and its next attempt; zero: none
+  TimePoint ended_at{};                    ///< of its last run, when that has ended
 };
 
 /// What a data store knows when it is opened. Empty for a new experiment.
@@ -120,6 +139,7 @@ class ExperimentSnapshot {
   std::uint64_t trials = 0;                 ///< trials ever ordered; ids 1 to `trials` exist
   std::uint64_t by_status[8] = {};          ///< finished trials, indexed by `TrialJobStatus`
   std::vector<UnfinishedTrial> unfinished;  ///< in the order of their ids
+  std::vector<ResultImported> imported;     ///< in the order in which they were recorded
 };
 
 /// A page of trials to read.

@@ -3,12 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <nni/core/objectives.hpp>
 #include <nni/core/store_event.hpp>
 #include <nni/core/trial.hpp>
+#include <nni/experiment/control_core.hpp>
 #include <nni/experiment/observer.hpp>
 #include <nni/experiment/options.hpp>
 #include <nni/experiment/summary.hpp>
@@ -26,7 +28,10 @@ class Board {
 
   /// Takes over what is known when the experiment begins; `profile` is the first to be recorded.
   void begin(ProfileChanged profile, const std::filesystem::path& directory, std::string_view platform, bool resumed,
-             std::uint64_t finished_before, std::size_t adopted);
+             std::uint64_t finished_before, std::size_t adopted, std::size_t imported = 0);
+
+  /// Handles of this experiment see its progress too.
+  void set_control(std::shared_ptr<ControlCore> control) { control_ = std::move(control); }
 
   /// A trial that ended before a resume.
   void remember(const TrialJobDetail& trial);
@@ -35,7 +40,7 @@ class Board {
   void trial_ended(TrialJobDetail trial);
 
   /// False when nobody listens to progress.
-  [[nodiscard]] bool wants_progress() const noexcept { return wants_progress_; }
+  [[nodiscard]] bool wants_progress() const noexcept { return wants_progress_ || (control_ && control_->watched()); }
 
   /// Something changed.
   void progress(const LedgerCounts& counts);
@@ -49,7 +54,15 @@ class Board {
 
   /// Changes what `profile` and `progress` say.
   void set_status(ExperimentStatus status, std::string message = {});
+  void set_params(std::string params, std::string settings);
   void set_waiting_reason(std::string reason) { waiting_reason_ = std::move(reason); }
+
+  /// Says why no trial starts; empty: trials start.
+  void set_paused(std::string reason) { paused_ = std::move(reason); }
+
+  /// An earlier result does not fit the search space in force.
+  void count_unfitting() noexcept { ++unfitting_; }
+  void set_unfitting(std::uint64_t count) noexcept { unfitting_ = count; }
 
   /// Active time of this run so far.
   void set_active(Duration active) noexcept { active_ = active; }
@@ -62,6 +75,7 @@ class Board {
 
  private:
   void rank(const TrialJobDetail& trial);
+  [[nodiscard]] Progress standing(const LedgerCounts& counts) const;
 
   const ExperimentOptions* options_;
   std::vector<Observer> observers_;
@@ -70,6 +84,9 @@ class Board {
   ProfileChanged profile_;
   std::filesystem::path directory_;
   std::string waiting_reason_;
+  std::string paused_;
+  std::shared_ptr<ControlCore> control_;
+  std::uint64_t unfitting_ = 0;
   Duration earlier_{};
   Duration active_{};
   std::uint64_t finished_before_ = 0;

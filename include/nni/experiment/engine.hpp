@@ -1,11 +1,18 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
+#include <future>
+#include <limits>
+#include <memory>
 #include <optional>
+#include <queue>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -17,6 +24,7 @@
 #include <nni/async/cancellation.hpp>
 #include <nni/async/context.hpp>
 #include <nni/async/event.hpp>
+#include <nni/async/race.hpp>
 #include <nni/async/task_group.hpp>
 #include <nni/async/timeout.hpp>
 #include <nni/core/crash_point.hpp>
@@ -24,6 +32,7 @@
 #include <nni/core/queue.hpp>
 #include <nni/core/store_event.hpp>
 #include <nni/experiment/board.hpp>
+#include <nni/experiment/control.hpp>
 #include <nni/experiment/options.hpp>
 #include <nni/session/ledger.hpp>
 #include <nni/session/transition.hpp>
@@ -35,11 +44,14 @@ namespace nni::detail {
 /// Each loop waits for one source of events, hands what it got to the ledger, and lets `apply` carry the transition
 /// out: records go to the store, effects happen at once or wait until their records are strong enough.
 ///
-/// @tparam Parts  what the experiment composed: references named service, scheduler, storage, channel, advisor, store
+/// While it runs it can be steered (`carry_out(Change)`), paused for several reasons, and stopped.
+///
+/// @tparam Parts  what the experiment composed: references named service, scheduler, storage, channel, advisor, store;
+///                optional hooks: `settings_changed()` before a change is recorded, `update_search_space(space)`
 template <class Parts>
 class Engine {
  public:
-  Engine(Context& context, Parts parts, const ExperimentOptions& options, Ledger& ledger, Board& board)
+  Engine(Context& context, Parts parts, ExperimentOptions& options, Ledger& ledger, Board& board)
       : context_(&context), parts_(std::move(parts)), options_(&options), ledger_(&ledger), board_(&board) {}
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -50,6 +62,8 @@ class Engine {
     group_ = &loops;
     resources_stale_ = true;
     began_ = context_->clock().steady_now();
+    if (paused_at_) paused_at_ = began_;
+    for (const RetryLater& later : ledger_->pauses(now())) retry_later(later);
     loops.spawn(written_loop());
     loops.spawn(synced_loop());
     loops.spawn(message_loop());
@@ -58,6 +72,7 @@ class Engine {
     loops.spawn(control_loop());
     loops.spawn(limit_loop());
     if (stopping_) loops.spawn(give_up());
+    for (auto& waiting : std::exchange(early_, {})) loops.spawn(tell_when_recorded(std::move(waiting)));
     auto all = loops.join();
     co_await std::move(all);
   }
@@ -76,8 +91,18 @@ class Engine {
 
   [[nodiscard]] bool stopping() const noexcept { return stopping_; }
 
-  /// Time since `run` began.
-  [[nodiscard]] Duration active() const { return context_->clock().steady_now() - began_; }
+  /// Time since `run` began, pauses left out.
+  [[nodiscard]] Duration active() const { return active_at(context_->clock().steady_now()); }
+
+  /// No trial starts until the reason is lifted; running ones go on. Executor only.
+  /// @param text  why, for people; not empty
+  void pause(PauseReason why, std::string text);
+
+  /// Lifts a reason; trials are placed again when it was the last. Executor only.
+  void resume(PauseReason why);
+
+  /// Makes a change that somebody asked for, and records it. Executor only.
+  void carry_out(Change change);
 
   /// Tells the ledger what became of runs of an earlier manager.
   void adopt(const std::vector<JobReport>& reports) {
@@ -119,6 +144,22 @@ class Engine {
 
   [[nodiscard]] TimePoint now() const { return context_->clock().now(); }
 
+  [[nodiscard]] Duration active_at(SteadyPoint at) const {
+    return at - began_ - paused_for_ - (paused_at_ ? at - *paused_at_ : Duration{});
+  }
+
+  void change(const SetConcurrency& what);
+  void change(const SetMaxTrials& what);
+  void change(const SetMaxDuration& what);
+  void change(const UpdateSearchSpace& what);
+  void change(const PauseTrials& what);
+  void change(const ResumeTrials& what);
+  void tell_pause();
+  void record_settings();
+  void cancel_by_user(TrialId trial);
+  awaitable<void> tell_when_recorded(std::shared_ptr<std::promise<bool>> answer);
+  void retry_later(const RetryLater& later);
+
   void wake() {
     dirty_ = true;
     changed_.notify();
@@ -131,6 +172,8 @@ class Engine {
       resources_stale_ = true;
     } else if (auto* ended = std::get_if<Announce>(&action)) {
       board_->trial_ended(std::move(*ended->detail));
+    } else if (const auto* later = std::get_if<RetryLater>(&action)) {
+      retry_later(*later);
     } else {
       inbox_.push_back(std::move(action));
     }
@@ -334,7 +377,7 @@ class Engine {
         co_await std::move(work);
       }
       if (board_->wants_progress()) {
-        board_->set_active(context_->clock().steady_now() - began_);
+        board_->set_active(active());
         board_->progress(ledger_->counts());
       }
       if (ledger_->finished() && inbox_.empty() && !dirty_) {
@@ -386,55 +429,13 @@ class Engine {
     if (options_->max_trial_duration) starts_.push_back({context_->clock().steady_now() - ago, run});
   }
 
-  awaitable<void> limit_loop() {
-    // Steady time throughout: a wall clock that is set changes no limit.
-    while (true) {
-      const SteadyPoint at = context_->clock().steady_now();
-      const Duration active = at - began_;
-      SteadyPoint next = at + std::chrono::seconds(10);
-      if (options_->max_trial_duration) next = std::min(next, stop_overdue(at));
-      if (options_->max_duration) {
-        const Duration left = *options_->max_duration - board_->earlier_duration() - active;
-        if (left <= Duration::zero()) {
-          ledger_->stop_placing();
-          wake();
-        } else {
-          next = std::min(next, at + left);
-        }
-      }
-      board_->set_active(active);
-      if (board_->wants_progress()) {
-        // Times move on for those who watch, also while nothing else does.
-        board_->progress(ledger_->counts());
-        next = std::min(next, at + std::chrono::seconds(1));
-      }
-      if (at - profile_written_ >= std::chrono::seconds(10)) {
-        profile_written_ = at;
-        const StoreEvent profile{board_->profile(ledger_->counts())};
-        last_ = parts_.store.append(std::span<const StoreEvent>(&profile, 1));
-      }
-      auto sleep = context_->clock().sleep_until(next);
-      co_await std::move(sleep);
-    }
-  }
-
-  // Stops what ran too long. @returns when to look again
-  SteadyPoint stop_overdue(SteadyPoint at) {
-    const Duration limit = *options_->max_trial_duration;
-    while (!starts_.empty() && starts_.front().first + limit <= at) {
-      const RunId run = starts_.front().second;
-      starts_.pop_front();
-      if (!ledger_->is_live(run)) continue;
-      Transition transition;
-      ledger_->cancel(run.trial, StopReason::time_limit, now(), transition);
-      apply(transition);
-    }
-    return starts_.empty() ? at + limit : starts_.front().first + limit;
-  }
+  awaitable<void> limit_loop();
+  SteadyPoint place_retries(SteadyPoint at);
+  SteadyPoint stop_overdue(SteadyPoint at);
 
   Context* context_;
   Parts parts_;
-  const ExperimentOptions* options_;
+  ExperimentOptions* options_;
   Ledger* ledger_;
   Board* board_;
 
@@ -444,6 +445,9 @@ class Engine {
   async::event synced_changed_;
   bool dirty_ = true;
   bool stopping_ = false;
+  bool out_of_time_ = false;
+  async::event limits_changed_;
+  std::vector<std::shared_ptr<std::promise<bool>>> early_;  // asked for before the loops ran
 
   StorePosition last_;
   Queue<Pending> written_;
@@ -454,7 +458,14 @@ class Engine {
   bool resources_stale_ = true;
   SteadyPoint began_{};
   SteadyPoint profile_written_{};
+  std::optional<SteadyPoint> paused_at_;
+  Duration paused_for_{};
+  std::array<std::string, 2> pauses_;  // by `PauseReason`: why, for people
+  using Due = std::pair<SteadyPoint, TrialId>;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> retries_;
   std::deque<std::pair<SteadyPoint, RunId>> starts_;  // in the order of time
 };
 
 }  // namespace nni::detail
+
+#include <nni/experiment/engine_steering.hpp>

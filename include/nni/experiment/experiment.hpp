@@ -1,11 +1,11 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,9 +13,6 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
-
-#include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/post.hpp>
 
 #include <nni/assessing/none.hpp>
 #include <nni/async/runtime.hpp>
@@ -28,11 +25,15 @@
 #include <nni/concepts/training_service.hpp>
 #include <nni/concepts/tuner.hpp>
 #include <nni/datastore/memory.hpp>
+#include <nni/experiment/control.hpp>
+#include <nni/experiment/control_core.hpp>
 #include <nni/experiment/engine.hpp>
 #include <nni/experiment/history.hpp>
+#include <nni/experiment/import.hpp>
 #include <nni/experiment/observer.hpp>
 #include <nni/experiment/options.hpp>
 #include <nni/experiment/place.hpp>
+#include <nni/experiment/settings.hpp>
 #include <nni/experiment/summary.hpp>
 #include <nni/scheduling/unlimited.hpp>
 #include <nni/session/ledger.hpp>
@@ -117,6 +118,7 @@ class Experiment {
 
   Experiment(const Experiment&) = delete;
   Experiment& operator=(const Experiment&) = delete;
+  ~Experiment() { control_->end(); }
 
   /// Adds hooks; call it before `run`.
   Experiment& observe(Observer observer) {
@@ -145,9 +147,28 @@ class Experiment {
   awaitable<Summary> async_run(Context& context);
 
   /// Stops the experiment: no trial starts, live ones are stopped; `run` returns. Any thread, any time.
-  void request_stop() {
-    stop_requested_ = true;
-    if (const auto executor = std::atomic_load(&executor_)) boost::asio::post(*executor, [this] { stop_now(); });
+  void request_stop() { control_->ask(detail::StopExperiment{}); }
+
+  /// A handle that steers the experiment: limits, search space, pause, cancel, stop, counts. Any thread, any time.
+  [[nodiscard]] Control control() const {
+    control_->watch();
+    return Control(control_);
+  }
+
+  /// Lets the advisor learn from results that were obtained elsewhere, before it suggests anything. They are recorded,
+  /// and are no trials of this experiment. One that was imported before is left out, so a program may do the same again
+  /// when it resumes. Before `run`.
+  ///
+  /// @code
+  /// experiment.import_results(nni::results_from_json(R"([{"parameters": {"x": 1.5}, "value": 0.25}])"));
+  /// @endcode
+  ///
+  /// @param results  see nni/experiment/import.hpp for where they may come from
+  /// @throws ConfigError  when one has no usable value or parameters
+  Experiment& import_results(std::vector<ResultImported> results) {
+    detail::check_results(results);
+    std::move(results.begin(), results.end(), std::back_inserter(to_import_));
+    return *this;
   }
 
   [[nodiscard]] const ExperimentId& id() const noexcept { return id_; }
@@ -168,6 +189,15 @@ class Experiment {
   awaitable<std::vector<JobReport>> adopt_open_runs();
   awaitable<void> replay(detail::Board& board);
   awaitable<void> replay_trial(detail::Board& board, TrialJobDetail trial, bool with_history);
+  void replay_imported(detail::Board& board, std::uint64_t before);
+  void tell_imported(detail::Board& board, const ResultImported& result);
+  void import_new(detail::Board& board, Transition& out);
+  void take_settings();
+  void apply_settings();
+  void steer(detail::Change change);
+  awaitable<void> count_unfitting();
+  awaitable<void> count_if_unfitting(std::uint64_t& count, TrialJobDetail trial);
+  [[nodiscard]] bool fits(const Parameters& parameters) const;
   awaitable<void> close_policies(Context& context);
   awaitable<void> close_one(Context& context, awaitable<void> work, const char* what);
   awaitable<void> collect(std::vector<TrialJobDetail>& into, TrialJobDetail trial);
@@ -190,10 +220,16 @@ class Experiment {
   std::filesystem::path directory_;  // of the experiment; empty when nothing is written
   std::string working_directory_;    // where commands start
   ExperimentSnapshot snapshot_;
+  detail::Settings settings_;
+  std::vector<ResultImported> to_import_;
+  std::size_t imported_ = 0;  // how many of the recorded ones the advisor was told
+  std::uint64_t seed_ = 0;
+  std::uint64_t space_count_ = 0;  // changes of the space in this run
   std::optional<Ledger> ledger_;
-  Engine* engine_ = nullptr;  // while the loops run
-  std::atomic<bool> stop_requested_ = false;
-  std::shared_ptr<boost::asio::any_io_executor> executor_;
+  Engine* engine_ = nullptr;        // while the loops run
+  detail::Board* board_ = nullptr;  // while it runs
+  bool stop_requested_ = false;
+  std::shared_ptr<detail::ControlCore> control_;
   std::exception_ptr clean_up_failure_;
 };
 

@@ -12,6 +12,8 @@ namespace nni {
 template <class Service, class... Policies>
 struct Experiment<Service, Policies...>::Parts {
   static constexpr bool carried = Experiment::carried;
+  static constexpr bool updates_space =
+      requires(advisor_type& advisor, const SearchSpace& space) { advisor.update_search_space(space); };
   using channel_type = std::conditional_t<carried, Service, transport_type>;
 
   explicit Parts(Experiment& owner)
@@ -52,6 +54,26 @@ struct Experiment<Service, Policies...>::Parts {
     }
   }
 
+  /// What is in force has changed: the next record of the experiment says so.
+  void settings_changed() {
+    experiment->settings_.paused = experiment->ledger_->paused(PauseReason::user);
+    experiment->settings_.in_force = detail::limits_of(experiment->options_);
+    experiment->apply_settings();
+  }
+
+  /// Suggestions come from another space from now on. @throws ConfigError  when it cannot be searched
+  void update_search_space(const SearchSpace& space)
+    requires updates_space
+  {
+    advisor.update_search_space(space);
+    experiment->space_ = space;
+    experiment->settings_.begin_space(space, experiment->ledger_->counts().ordered);
+    ++experiment->space_count_;
+  }
+
+  /// Counts the results that do not fit the search space in force.
+  awaitable<void> count_unfitting() { return experiment->count_unfitting(); }
+
   Experiment* experiment;
   Service& service;
   scheduler_type& scheduler;
@@ -73,6 +95,7 @@ Experiment<Service, Policies...>::Experiment(
       advisor_(make_advisor(policies)) {
   check(options_, service_.capabilities().needs_command);
   space_ = space_of(advisor_);
+  control_ = std::make_shared<detail::ControlCore>(options_, Parts::updates_space);
   working_directory_ =
       std::filesystem::absolute(options_.code_directory.empty() ? "." : options_.code_directory)
           .lexically_normal()
@@ -116,6 +139,10 @@ LedgerOptions Experiment<Service, Policies...>::ledger_options() const {
   settings.objectives = Objectives(options_.direction);
   settings.concurrency = options_.concurrency;
   if (options_.max_trials) settings.max_trials = *options_.max_trials;
+  settings.max_retries = options_.max_retries;
+  settings.retry_on = options_.retry_on;
+  settings.backoff = Backoff{options_.retry_backoff, options_.retry_backoff_limit};
+  settings.seed = Seed{seed_};
   if (service_.capabilities().durable_submit) settings.submit_strength = Strength::synced;
   return settings;
 }
@@ -126,10 +153,11 @@ ProfileChanged Experiment<Service, Policies...>::first_profile(Context& context)
   if (!snapshot_.exists) {
     profile.id = id_;
     profile.start_time = context.clock().now();
-    if constexpr (requires { advisor_.tuner().seed(); }) profile.seed = advisor_.tuner().seed();
   }
+  profile.seed = seed_;
   if (!options_.name.empty() || profile.name.empty()) profile.name = options_.name.empty() ? id_.value : options_.name;
   profile.params = describe_params(options_, space_);
+  profile.settings = settings_.to_json();
   profile.status = ExperimentStatus::running;
   profile.message.clear();
   profile.end_time.reset();
@@ -157,8 +185,7 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
     auto listening = transport_.open(context, storage_);
     co_await std::move(listening);
   }
-  if constexpr (requires { advisor_.tuner().reseed(snapshot_.profile.seed); })
-    if (snapshot_.exists) advisor_.tuner().reseed(snapshot_.profile.seed);
+  take_settings();
   const Objectives goals(options_.direction);
   auto starting = advisor_.start(context, space_, goals);
   co_await std::move(starting);
@@ -174,6 +201,34 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
   NNI_CRASH_POINT("service started");
 }
 
+// What is in force: recorded changes and today's options, and the seed that everything random depends on.
+template <class Service, class... Policies>
+void Experiment<Service, Policies...>::take_settings() {
+  settings_ = snapshot_.exists ? detail::Settings(snapshot_.profile.settings, options_, space_, snapshot_.trials)
+                               : detail::Settings(options_, space_);
+  options_.concurrency = settings_.in_force.concurrency;
+  options_.max_trials = settings_.in_force.max_trials;
+  options_.max_duration = settings_.in_force.max_duration;
+  if (settings_.spaces.back().space != settings_.given_space) space_ = settings_.space();
+  seed_ = snapshot_.profile.seed;
+  if constexpr (requires { advisor_.tuner().seed(); }) {
+    // A tuner without a seed may have begun; then the seed of the first one that has one counts.
+    if (seed_ == 0) seed_ = advisor_.tuner().seed();
+    if constexpr (requires { advisor_.tuner().reseed(seed_); })
+      if (seed_ != 0) advisor_.tuner().reseed(seed_);
+  }
+}
+
+template <class Service, class... Policies>
+void Experiment<Service, Policies...>::apply_settings() {
+  if (board_) board_->set_params(describe_params(options_, space_), settings_.to_json());
+}
+
+template <class Service, class... Policies>
+bool Experiment<Service, Policies...>::fits(const Parameters& parameters) const {
+  return space_.empty() || space_.to_point(parameters).has_value();
+}
+
 // Tells the advisor what it learnt before, and the board who was best.
 template <class Service, class... Policies>
 awaitable<void> Experiment<Service, Policies...>::replay(detail::Board& board) {
@@ -181,6 +236,7 @@ awaitable<void> Experiment<Service, Policies...>::replay(detail::Board& board) {
   const auto visit = [this, &board](TrialJobDetail trial) { return replay_trial(board, std::move(trial), assesses); };
   auto pages = detail::for_each_trial(store_, static_cast<std::size_t>(-1), visit);
   co_await std::move(pages);
+  replay_imported(board, static_cast<std::uint64_t>(-1));
   if constexpr (requires(UnfinishedTrial t) {
                   advisor_.replay_unfinished(t.parameter, t.parameters, RunId{}, t.history);
                 })
@@ -188,13 +244,70 @@ awaitable<void> Experiment<Service, Policies...>::replay(detail::Board& board) {
       const RunId run{trial.trial, trial.attempts == 0 ? 0 : trial.attempts - 1};
       advisor_.replay_unfinished(trial.parameter, trial.parameters, run, trial.history);
     }
+  if constexpr (requires { advisor_.replayed(); }) advisor_.replayed();
+}
+
+// Results from elsewhere are told where they were told first: what a tuner suggests may depend on the order.
+template <class Service, class... Policies>
+void Experiment<Service, Policies...>::replay_imported(detail::Board& board, std::uint64_t before) {
+  while (imported_ < snapshot_.imported.size() && snapshot_.imported[imported_].after < before)
+    tell_imported(board, snapshot_.imported[imported_++]);
+}
+
+template <class Service, class... Policies>
+void Experiment<Service, Policies...>::tell_imported(detail::Board& board, const ResultImported& result) {
+  if (!fits(result.parameters)) board.count_unfitting();
+  if constexpr (requires { advisor_.import_result(result); }) advisor_.import_result(result);
+}
+
+template <class Service, class... Policies>
+void Experiment<Service, Policies...>::import_new(detail::Board& board, Transition& out) {
+  detail::leave_out_known(to_import_, snapshot_.imported);
+  for (ResultImported& result : to_import_) {
+    result.after = ledger_->counts().ordered;
+    tell_imported(board, result);
+    snapshot_.imported.push_back(result);
+    out.records.emplace_back(std::move(result));
+  }
+  imported_ = snapshot_.imported.size();
+  to_import_.clear();
+}
+
+// After a change of the space; a later change begins anew.
+template <class Service, class... Policies>
+awaitable<void> Experiment<Service, Policies...>::count_unfitting() {
+  const std::uint64_t mine = space_count_;
+  std::uint64_t count = 0;
+  const auto visit = [this, &count](TrialJobDetail trial) { return count_if_unfitting(count, std::move(trial)); };
+  auto pages = detail::for_each_trial(store_, static_cast<std::size_t>(-1), visit);
+  co_await std::move(pages);
+  for (const ResultImported& result : snapshot_.imported)
+    if (!fits(result.parameters)) ++count;
+  if (board_ && mine == space_count_) board_->set_unfitting(count);
+}
+
+template <class Service, class... Policies>
+awaitable<void> Experiment<Service, Policies...>::count_if_unfitting(std::uint64_t& count, TrialJobDetail trial) {
+  if (is_terminal(trial.status) && final_number(trial) && !fits(trial.parameters)) ++count;
+  co_return;
 }
 
 template <class Service, class... Policies>
 awaitable<void> Experiment<Service, Policies...>::replay_trial(
     detail::Board& board, TrialJobDetail trial, bool with_history) {
+  if (imported_ < snapshot_.imported.size()) replay_imported(board, trial.trial.number);
   if (!is_terminal(trial.status)) co_return;
+  if (options_.retry_failed && trial.status == TrialJobStatus::failed) {
+    UnfinishedTrial& again = snapshot_.unfinished.emplace_back();
+    again.trial = trial.trial;
+    again.parameter = trial.parameter;
+    again.parameters = trial.parameters;
+    again.attempts = trial.attempts;
+    ledger_->reopen(std::move(trial));
+    co_return;
+  }
   board.remember(trial);
+  if (settings_.changed_space() && final_number(trial) && !fits(trial.parameters)) board.count_unfitting();
   if constexpr (requires(TrialOutcome o, std::vector<double> h) { advisor_.replay(o, h); }) {
     std::vector<double> history;
     if (with_history || (trial.status == TrialJobStatus::early_stopped && !trial.final_value)) {
@@ -230,9 +343,18 @@ void Experiment<Service, Policies...>::stop_now() {
 }
 
 template <class Service, class... Policies>
+void Experiment<Service, Policies...>::steer(detail::Change change) {
+  if (std::holds_alternative<detail::StopExperiment>(change))
+    stop_now();
+  else if (engine_)
+    engine_->carry_out(std::move(change));
+}
+
+template <class Service, class... Policies>
 awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context) {
-  std::atomic_store(&executor_, std::make_shared<boost::asio::any_io_executor>(context.executor()));
   detail::Board board(options_, observers_);
+  board.set_control(control_);
+  board_ = &board;
   std::exception_ptr failure;
   try {
     auto opening = open_all(context, board);
@@ -245,6 +367,8 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
     auto closing = async::shield(close_policies(context));
     co_await async::ignore_cancellation();
     co_await std::move(closing);
+    board_ = nullptr;
+    control_->end();
     std::rethrow_exception(failure);
   }
 
@@ -257,12 +381,15 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
     const auto alive = std::count_if(reports.begin(), reports.end(), [](const JobReport& report) {
       return report.state == JobReport::State::running;
     });
-    board.begin(first_profile(context), directory_, Service::platform, snapshot_.exists, ledger_->counts().finished,
-                static_cast<std::size_t>(alive));
     Transition first;
-    first.records.emplace_back(board.profile(ledger_->counts()));
+    import_new(board, first);
+    board.begin(first_profile(context), directory_, Service::platform, snapshot_.exists, ledger_->counts().finished,
+                static_cast<std::size_t>(alive), snapshot_.imported.size());
+    first.records.emplace(first.records.begin(), board.profile(ledger_->counts()));
     engine.apply(first);
+    if (settings_.paused) engine.carry_out(detail::PauseTrials{});
     engine.adopt(reports);
+    control_->begin(context.executor(), [this](detail::Change change) { steer(std::move(change)); });
     if (stop_requested_) engine.request_stop();
     auto loops = engine.run();
     co_await std::move(loops);
@@ -270,10 +397,12 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
     failure = std::current_exception();
   }
   engine_ = nullptr;
+  control_->end();
   board.set_active(engine.active());
   co_await async::ignore_cancellation();
   auto closing = async::shield(close_all(context, board, failure));
   Summary summary = co_await std::move(closing);
+  board_ = nullptr;
   if (failure) std::rethrow_exception(failure);
   co_return summary;
 }
@@ -326,6 +455,13 @@ awaitable<Summary> Experiment<Service, Policies...>::close_all(
   std::vector<TrialJobDetail> trials;
   try {
     board.set_status(status, message);
+    // A pause outlives a manager that dies; who starts an experiment again that was stopped wants it to run.
+    settings_.paused = false;
+    apply_settings();
+    if (settings_.changed_space()) {
+      auto counting = count_unfitting();
+      co_await std::move(counting);
+    }
     ProfileChanged profile = board.profile(ledger_->counts());
     profile.end_time = context.clock().now();
     const StoreEvent last{std::move(profile)};

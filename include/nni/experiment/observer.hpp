@@ -27,6 +27,8 @@ class ExperimentStart {
   bool resumed = false;
   std::uint64_t finished_before = 0;  ///< trials that had ended when it was resumed
   std::size_t adopted = 0;            ///< live trials taken over from a manager that died
+  std::size_t imported = 0;           ///< results from elsewhere that the advisor was told
+  std::uint64_t unfitting = 0;        ///< earlier results that do not fit the search space in force
 };
 
 /// How an experiment stands at one moment.
@@ -35,11 +37,15 @@ class Progress {
   Progress() = default;
 
   ExperimentStatus status = ExperimentStatus::running;
+  std::uint64_t ordered = 0;  ///< trials ever ordered
   std::uint64_t finished = 0;
   std::uint64_t by_status[8] = {};  ///< finished trials, indexed by `TrialJobStatus`
   std::size_t running = 0;
-  std::size_t waiting = 0;     ///< ordered or submitted, not started
-  std::string waiting_reason;  ///< why the first of them waits, for people; empty when none says
+  std::size_t waiting = 0;      ///< ordered or submitted, not started
+  std::size_t retrying = 0;     ///< in the pause before their next attempt
+  bool paused = false;          ///< no trial starts for now; `waiting_reason` says why
+  std::uint64_t unfitting = 0;  ///< earlier results that do not fit the search space in force
+  std::string waiting_reason;   ///< why the first of them waits, for people; empty when none says
   std::size_t concurrency = 1;
   std::optional<std::uint64_t> max_trials;
   std::optional<Duration> max_duration;

@@ -7,8 +7,10 @@
 #include <optional>
 #include <string>
 
+#include <nni/core/error.hpp>
 #include <nni/core/log.hpp>
 #include <nni/core/objectives.hpp>
+#include <nni/core/retry.hpp>
 #include <nni/core/search_space.hpp>
 #include <nni/core/time.hpp>
 #include <nni/core/trial.hpp>
@@ -22,7 +24,11 @@ enum class Resume {
   always      ///< it must exist
 };
 
-/// Settings of an experiment. Every member has a default, so name only what matters:
+/// Settings of an experiment.
+///
+/// When an experiment is resumed, `concurrency`, `max_trials` and `max_duration` may have been changed by a `Control`
+/// while it ran. An option that says something else than it did at the last start wins; one that says the same leaves
+/// the change in force. All others are what these options say now. Every member has a default, so name only what matters:
 /// `nni::ExperimentOptions{.name = "mnist", .direction = nni::maximize, .max_trials = 100}`.
 struct ExperimentOptions {
   std::string name{};                 ///< for people; empty: the id
@@ -36,6 +42,14 @@ struct ExperimentOptions {
       max_trials{};                        ///< trials in all; absent: until the tuner has no more or a limit is reached
   std::optional<Duration> max_duration{};  ///< active time after which no trial starts; running ones end by themselves
   std::optional<Duration> max_trial_duration{};  ///< a trial that runs longer is stopped as EARLY_STOPPED
+
+  /// Further attempts of a trial after an end that `retry_on` names; 0: none, but a run that the platform lost is then
+  /// repeated at once, three times at most.
+  std::uint32_t max_retries = 0;
+  RetryOn retry_on = RetryOn::losses;
+  Duration retry_backoff = std::chrono::seconds(1);  ///< pause before the first retry; it doubles with each further
+  Duration retry_backoff_limit = std::chrono::minutes(10);  ///< the longest pause
+  bool retry_failed = false;  ///< on a resume trials that had failed run again, as their next attempts
 
   Command trial_command{};                 ///< a shell line or a list of arguments; for services that run commands
   std::filesystem::path code_directory{};  ///< where the command starts; empty: the current directory
@@ -55,6 +69,17 @@ struct ExperimentOptions {
 /// @param needs_command  the service runs commands
 /// @throws ConfigError   with every problem: key path, value, and what would be right
 void check(const ExperimentOptions& options, bool needs_command);
+
+namespace detail {
+
+/// @name The checks of single options, for changes while an experiment runs.
+/// @{
+void check_concurrency(std::size_t trials, ProblemList& problems);
+void check_max_trials(const std::optional<std::uint64_t>& trials, ProblemList& problems);
+void check_duration(const char* key, const std::optional<Duration>& duration, ProblemList& problems);
+/// @}
+
+}  // namespace detail
 
 /// The options and the search space as NNI's clients read them from a store: JSON text with NNI's keys.
 [[nodiscard]] std::string describe_params(const ExperimentOptions& options, const SearchSpace& space);

@@ -44,6 +44,7 @@ class Summary {
   std::uint64_t ordered = 0;             ///< trials ever ordered
   std::uint64_t finished = 0;            ///< trials that ended
   std::uint64_t by_status[8] = {};       ///< of these, by `TrialJobStatus`
+  std::uint64_t unfitting = 0;           ///< results that do not fit the search space in force at the end
   std::uint64_t garbage_messages = 0;    ///< messages that could not be understood
   std::uint64_t late_messages = 0;       ///< messages that arrived after the end of their run
   std::vector<TrialJobDetail> top;       ///< the best trials, best first, 10 at most

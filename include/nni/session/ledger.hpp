@@ -11,18 +11,30 @@
 
 #include <nni/core/event.hpp>
 #include <nni/core/objectives.hpp>
+#include <nni/core/random.hpp>
+#include <nni/core/retry.hpp>
 #include <nni/core/store_event.hpp>
 #include <nni/core/trial.hpp>
 #include <nni/session/transition.hpp>
 
 namespace nni {
 
+/// Why no trial starts for now, although the experiment goes on. Each reason is set and lifted by itself.
+enum class PauseReason : std::uint8_t {
+  user,  ///< a person or program asked
+  store  ///< what happens cannot be recorded
+};
+
 /// Settings of a ledger.
 struct LedgerOptions {
   Objectives objectives{};
   std::size_t concurrency = 1;                                           ///< live runs at most, 1 or more
   std::uint64_t max_trials = std::numeric_limits<std::uint64_t>::max();  ///< trials ever ordered
-  std::uint32_t max_losses = 3;                  ///< attempts that may be lost before the trial counts as failed
+  std::uint32_t max_losses = 3;        ///< runs that may be lost before the trial counts as failed, without retries
+  std::uint32_t max_retries = 0;       ///< further attempts of a trial, after a pause each; 0: none
+  RetryOn retry_on = RetryOn::losses;  ///< which ends they follow
+  Backoff backoff{};                   ///< the pauses before them
+  Seed seed{};                         ///< moves the pauses a little
   Strength submit_strength = Strength::written;  ///< what an intent waits for
   Strength outcome_strength = Strength::now;     ///< what telling the advisor of an end waits for
 };
@@ -34,6 +46,7 @@ struct LedgerCounts {
   std::size_t live = 0;             ///< runs submitted and not ended
   std::size_t running = 0;          ///< of these, started
   std::size_t waiting = 0;          ///< ordered, not submitted yet
+  std::size_t retrying = 0;         ///< in the pause before their next attempt
   std::uint64_t by_status[8] = {};  ///< finished trials, indexed by `TrialJobStatus`
   std::uint64_t garbage = 0;        ///< messages that could not be understood
   std::uint64_t late = 0;           ///< messages of runs that had ended
@@ -50,8 +63,12 @@ struct LedgerCounts {
 ///    another end is FAILED with the value kept; a value that is not finite is told to the advisor as a failure;
 ///  - of two final values the first counts;
 ///  - a run that was told to stop ends with the status of that reason, unless it exits with 0 and a final value;
-///  - a lost run is attempted again, at most `max_losses` times; a run that was stopped because the experiment
-///    stops is attempted again after a resume.
+///  - a run that was stopped because the experiment stops is attempted again after a resume;
+///  - without retries (`max_retries` is 0) a lost run is attempted again at once, at most `max_losses` times;
+///  - with retries, an end of the kinds that `retry_on` names is followed by a pause and another attempt, at most
+///    `max_retries` times for a trial, whatever was told to stop excepted; a run that was lost because the manager
+///    died counts by the rule above;
+///  - a trial in its pause takes no place of the concurrency.
 class Ledger {
  public:
   explicit Ledger(LedgerOptions options);
@@ -61,6 +78,13 @@ class Ledger {
 
   /// Runs that were submitted, perhaps, when the last manager ended. Each needs an answer by `adopted`.
   [[nodiscard]] std::vector<Intent> open_intents() const;
+
+  /// Trials that were in a pause when the last manager ended, and what is left of it. Steps of the wall clock
+  /// meanwhile never make a pause longer than it was.
+  [[nodiscard]] std::vector<RetryLater> pauses(TimePoint now) const;
+
+  /// A trial that had ended is to be tried again: it waits. After `restore`, before everything else.
+  void reopen(TrialJobDetail ended);
 
   /// What became of an open run.
   void adopted(const JobReport& report, TimePoint now, Transition& out);
@@ -76,6 +100,9 @@ class Ledger {
 
   /// The advisor has nothing more for now; it is asked again after the next end of a trial.
   void no_more_trials() noexcept;
+
+  /// The pause of a trial is over; it waits for a place.
+  void retry_due(TrialId trial);
 
   /// The next trial that may be placed, if there is a free slot.
   [[nodiscard]] std::optional<TrialId> next_waiting() const;
@@ -97,7 +124,22 @@ class Ledger {
   void cancel(TrialId trial, StopReason why, TimePoint now, Transition& out);
 
   /// No further trial starts. Runs that are alive go on until they end or are cancelled.
-  void stop_placing() noexcept { placing_ = false; }
+  void stop_placing() noexcept { stopped_ = true; }
+
+  /// Takes `stop_placing` back.
+  void go_on_placing() noexcept { stopped_ = false; }
+
+  /// No trial starts until every reason was lifted; the experiment is not finished by that.
+  void pause(PauseReason why) noexcept { paused_ |= bit(why); }
+
+  /// Lifts a reason.
+  void resume(PauseReason why) noexcept { paused_ &= ~bit(why); }
+
+  [[nodiscard]] bool paused() const noexcept { return paused_ != 0; }
+  [[nodiscard]] bool paused(PauseReason why) const noexcept { return (paused_ & bit(why)) != 0; }
+
+  /// The advisor may have more to suggest than it said, for instance because of another search space.
+  void ask_again() noexcept { exhausted_ = false; }
 
   /// Stops every live run because the experiment stops.
   void cancel_all(TimePoint now, Transition& out);
@@ -133,6 +175,10 @@ class Ledger {
     TrialJobDetail detail;  // what people see, kept up to date
     RunId run;              // the current or last attempt
     std::uint32_t losses = 0;
+    std::uint32_t retries = 0;
+    bool pausing = false;  // before its next attempt
+    Duration pause{};
+    TimePoint ended_at{};
     std::uint32_t intermediates = 0;  // values received of this run
     bool submitted = false;           // the run is live
     bool adopting = false;            // the run waits for `adopted`
@@ -145,10 +191,13 @@ class Ledger {
   Trial* find_live(RunId run);
   const Trial* find_live(RunId run) const;
   void started(const JobStarted& what, Transition& out);
-  void ended(const JobEnded& what, Transition& out);
+  void ended(const JobEnded& what, bool with_manager, Transition& out);
+  [[nodiscard]] bool retries_after(const Trial& trial, const JobEnd& end) const;
   void metric(Metric what, Receipt receipt, Transition& out);
   void finish(Trial& trial, TrialJobStatus status, JobEnd end, TimePoint at, Transition& out);
-  void try_again(Trial& trial, const JobEnd& end, TimePoint at, Transition& out);
+  void try_again(Trial& trial, const JobEnd& end, TimePoint at, Duration pause, Transition& out);
+  void stand_in_line(TrialId trial);
+  static constexpr unsigned bit(PauseReason why) noexcept { return 1U << static_cast<unsigned>(why); }
   [[nodiscard]] TrialJobStatus status_after(const Trial& trial, const JobEnd& end) const;
   [[nodiscard]] TrialOutcome outcome_of(const Trial& trial) const;
 
@@ -157,7 +206,8 @@ class Ledger {
   std::deque<TrialId> waiting_;
   std::size_t requested_ = 0;
   bool exhausted_ = false;
-  bool placing_ = true;
+  bool stopped_ = false;
+  unsigned paused_ = 0;  // a bit for each reason
   LedgerCounts counts_;
 };
 

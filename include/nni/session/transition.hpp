@@ -85,8 +85,18 @@ class Forget {
   RunId run;
 };
 
+/// Let a trial wait before its next attempt, and call `Ledger::retry_due` then.
+class RetryLater {
+ public:
+  RetryLater() = default;
+  RetryLater(TrialId which, Duration span) : trial(which), pause(span) {}
+  TrialId trial;
+  Duration pause{};
+};
+
 /// Something that a ledger wants done.
-using Action = std::variant<Submit, Cancel, Acknowledge, ReportMetric, ReportOutcome, Release, Announce, Forget>;
+using Action =
+    std::variant<Submit, Cancel, Acknowledge, ReportMetric, ReportOutcome, Release, Announce, Forget, RetryLater>;
 
 /// An action and the strength of record that it waits for.
 class Effect {

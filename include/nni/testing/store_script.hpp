@@ -45,6 +45,7 @@ class StoreScript {
     profile.end_time = time_of(0, 2);
     profile.next_sequence = sequence;
     profile.log_directory = "somewhere/log";
+    profile.settings = R"({"concurrency": 2, "max_trials": 10})";
     return profile;
   }
 
@@ -84,6 +85,24 @@ class StoreScript {
   /// The end of an attempt that is followed by another one.
   StoreScript& lost(std::uint64_t trial, std::uint32_t attempt = 0) {
     return end(trial, attempt, JobEnd(EndKind::lost, 0, "the machine went away"), TrialJobStatus::waiting, false);
+  }
+  /// The end of an attempt after which the trial pauses: the second retry of three seconds.
+  StoreScript& paused(std::uint64_t trial, std::uint32_t attempt = 0) {
+    lost(trial, attempt);
+    auto& event = std::get<RunEnded>(events_.back());
+    event.retries = 2;
+    event.pause = std::chrono::seconds(3);
+    return *this;
+  }
+  /// A result from elsewhere.
+  StoreScript& imported(std::uint64_t number, double value) {
+    ResultImported event;
+    event.parameters = parameters_of(number);
+    event.value = value;
+    event.history = {0.1, value};
+    event.after = number - 1;
+    events_.emplace_back(std::move(event));
+    return *this;
   }
   StoreScript& end(std::uint64_t trial, std::uint32_t attempt, JobEnd how, TrialJobStatus status, bool final_attempt) {
     RunEnded event;

@@ -17,6 +17,7 @@
 #include <nni/core/metric.hpp>
 #include <nni/core/queue.hpp>
 #include <nni/core/roles.hpp>
+#include <nni/core/store_event.hpp>
 
 namespace nni::tuning {
 
@@ -53,6 +54,29 @@ class AsAdvisor {
     tuner_.observe(outcome);
     use(outcome.parameter);
   }
+
+  /// Tells a result that was obtained elsewhere.
+  void import_result(const ResultImported& result) {
+    const RunId nobody{};
+    if (!result.history.empty()) static_cast<void>(assessor_.assess(nobody, result.history));
+    assessor_.trial_ended(nobody, true);
+    TrialOutcome outcome;
+    outcome.parameter = imported_parameter;
+    outcome.parameters = result.parameters;
+    outcome.status = TrialJobStatus::succeeded;
+    outcome.value = result.value;
+    tuner_.observe(outcome);
+  }
+
+  /// Everything that was known before a resume has been told. A tuner that remembers what it has suggested is told by
+  /// its hook `resume_at` where it goes on: it makes no suggestion before that one again.
+  void replayed() {
+    if constexpr (requires { tuner_.resume_at(ParameterId{}); }) tuner_.resume_at(ParameterId{next_});
+  }
+
+  /// Suggestions come from another space from now on.
+  /// @throws ConfigError  when the tuner cannot search it; then nothing has changed
+  void update_search_space(const SearchSpace& space) { tuner_.update_search_space(space); }
 
   /// Tells a trial that was ordered before a resume and has not ended.
   /// @param parameters  what was suggested then; a tuner that counts trials in flight is told by its hook `adopt`
@@ -126,6 +150,7 @@ class AsAdvisor {
     if (!number || !std::isfinite(*number)) return;
     Live& live = live_[metric.run.trial];
     if (live.run != metric.run) {
+      if (!live.history.empty()) assessor_.trial_ended(live.run, false);
       live.run = metric.run;
       live.history.clear();
       live.hopeless = false;

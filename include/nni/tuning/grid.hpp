@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -18,8 +20,9 @@ namespace nni::tuning {
 /// is left out, so a space in which everything is discrete ends, and then there is nothing more to suggest. In other
 /// spaces the limits themselves are approached but not reached.
 ///
-/// Suggestion k is the k-th point of this walk: no results are needed, and a resumed experiment goes on behind the
-/// last suggestion. The last dimension changes fastest; dimensions of branches that are not chosen stand still.
+/// Suggestion k is the k-th point of this walk: no results are needed. Points that a trial before a resume, a suggestion
+/// from an earlier space, or an imported result had are left out, so a resumed experiment goes on behind its last
+/// suggestion; to know them it remembers their texts, of a resume and of a change of the space only. The last dimension changes fastest; dimensions of branches that are not chosen stand still.
 ///
 /// Cost: amortised constant per suggestion; memory grows with the number of values per numeric dimension.
 ///
@@ -37,12 +40,19 @@ class Grid {
   /// @throws ConfigError  when the space has no dimensions
   void start(const SearchSpace& space, const Objectives& goals);
 
-  /// Begins a new walk with the next suggestion. @throws ConfigError  when the space has no dimensions
+  /// Begins a new walk with the next suggestion, without the points that were suggested before.
+  /// @throws ConfigError  when the space has no dimensions
   void update_search_space(const SearchSpace& space);
 
   /// Nothing once every point was suggested.
   [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
-  void observe(const TrialOutcome&) {}
+  void observe(const TrialOutcome& outcome);
+
+  /// Takes up a trial that was suggested before a resume and has not ended.
+  void adopt(ParameterId id, const Parameters& parameters);
+
+  /// Says which suggestion is the next; those before it were told by `observe` and `adopt`.
+  void resume_at(ParameterId next);
 
   /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
@@ -64,13 +74,17 @@ class Grid {
   bool refine();
   void halve(std::size_t index);
   bool is_new() const;
+  bool was_tried() const;
+  Point point() const;
+  void note(const Parameters& parameters);
   bool active(std::size_t axis) const;
 
   SearchSpace space_;
   std::vector<Line> lines_;
-  std::uint64_t first_ = 0;  ///< the suggestion with which the walk began
-  std::uint64_t next_ = 0;   ///< the suggestion that `advance` leads to
-  bool fresh_ = true;        ///< the walk stands on a point that was not looked at
+  std::unordered_set<std::string> tried_;  ///< parameters that the walk leaves out
+  std::uint64_t first_ = 0;                ///< the suggestion with which the walk began
+  std::uint64_t next_ = 0;                 ///< the suggestion that `advance` leads to
+  bool fresh_ = true;                      ///< the walk stands on a point that was not looked at
   bool ended_ = false;
 };
 

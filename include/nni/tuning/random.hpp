@@ -14,9 +14,9 @@ namespace nni::tuning {
 /// Draws every suggestion from the distributions that the user gave, independently of all results.
 ///
 /// Suggestion k is a function of the seed and k alone. In a space of at most 2^20 configurations no configuration is
-/// suggested twice, and when all have been suggested there is nothing more; such a space costs up to 1 byte per
-/// 8 configurations and, after a resume, one pass over the suggestions before k. Otherwise a suggestion costs
-/// nothing but its own drawing, and nothing is remembered.
+/// suggested twice, and none that a trial before a resume or an imported result had; when all have been suggested there
+/// is nothing more. Such a space costs up to 1 byte per 4 configurations. Otherwise a suggestion costs nothing but its
+/// own drawing, and nothing is remembered.
 ///
 /// Source: NNI 3.0, random tuner and its removal of duplicates.
 class Random {
@@ -38,12 +38,18 @@ class Random {
 
   void start(const SearchSpace& space, const Objectives& goals);
 
-  /// Goes on with suggestions from another space.
+  /// Goes on with suggestions from another space. What was suggested before counts there too, where it fits.
   void update_search_space(const SearchSpace& space);
 
   /// Nothing once every configuration of a small space has been suggested.
   [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
-  void observe(const TrialOutcome&) {}
+  void observe(const TrialOutcome& outcome);
+
+  /// Takes up a trial that was suggested before a resume and has not ended.
+  void adopt(ParameterId id, const Parameters& parameters);
+
+  /// Says which suggestion is the next; those before it were told by `observe` and `adopt`.
+  void resume_at(ParameterId next);
 
   /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
@@ -52,10 +58,12 @@ class Random {
  private:
   void draw(ParameterId id, std::uint32_t stream, Point& into);
   bool draw_unvisited(ParameterId id, Point& into);
+  void visit(const Parameters& parameters);
 
   SearchSpace space_;
   Seed seed_;
   detail::Unvisited unvisited_;
+  detail::Unvisited before_;       ///< `unvisited_` as it was before `first_`
   ParameterId first_{};            ///< the first suggestion from this space
   ParameterId next_{};             ///< the suggestions from there to here are in `unvisited_`
   std::vector<double> positions_;  ///< kept to save an allocation per suggestion

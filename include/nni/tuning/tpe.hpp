@@ -48,7 +48,7 @@ struct TpeOptions {
 ///
 /// In a space of at most 2^20 configurations none is suggested twice, and when all were suggested there is nothing
 /// more. Cost of one suggestion: about (results x dimensions x candidates) / 4 floating point operations; memory about
-/// 4 bytes per result and dimension. Both grow with the number of results without limit.
+/// 12 bytes per result and dimension. Both grow with the number of results without limit.
 ///
 /// Sources: Bergstra, Bardenet, Bengio, Kegl, "Algorithms for hyper-parameter optimization", NeurIPS 2011;
 /// Watanabe, "Tree-structured Parzen estimator: understanding its algorithm components and their roles for better
@@ -107,6 +107,7 @@ class Tpe {
     detail::Parzen good;
     detail::Unvisited unvisited;
     std::vector<Record> records;
+    std::vector<double> values;        ///< of all records, as they were suggested: kernels round
     std::vector<std::uint32_t> order;  ///< finished records, best first
     std::vector<std::uint32_t> above;  ///< the good part of the last split
     std::unordered_map<std::uint64_t, std::uint32_t> running;

@@ -406,3 +406,197 @@ TEST_CASE("ledger: holds live trials only", "[ledger]") {
 
   CHECK_FALSE(table.ledger.detail(run.trial).has_value());
 }
+
+// ---- retries, pauses, changes -----------------------------------------------------------------------------------
+
+TEST_CASE("ledger: with retries, what the platform lost or could not start pauses and is tried again",
+          "[ledger][retry]") {
+  const EndKind kind = GENERATE(EndKind::lost, EndKind::not_started);
+  Table table({.concurrency = 1, .max_retries = 2, .backoff = {.first = std::chrono::seconds(1)}});
+  const RunId run = table.running();
+
+  table.end(run, JobEnd{kind, 0, "gone"});
+
+  const RunEnded record = table.records<RunEnded>().back();
+  CHECK_FALSE(record.final_attempt);
+  CHECK(record.status == TrialJobStatus::waiting);
+  CHECK(record.retries == 1);
+  REQUIRE(table.effects<RetryLater>().size() == 1);
+  CHECK(table.effects<RetryLater>().front()->pause == record.pause);
+  CHECK(record.pause > Duration::zero());
+  CHECK(table.ledger.counts().retrying == 1);
+  CHECK(table.ledger.counts().waiting == 0);
+  CHECK(table.ledger.wanted() == 1);  // its place is free meanwhile
+  CHECK_FALSE(table.ledger.next_waiting());
+  CHECK_THAT(table.ledger.detail(run.trial)->message, Catch::Contains("before retry 1 of 2; before: gone"));
+
+  SECTION("when the pause is over it waits for a place, and gets the next attempt") {
+    table.ledger.retry_due(run.trial);
+    CHECK(table.ledger.counts().retrying == 0);
+    CHECK(table.ledger.next_waiting() == run.trial);
+    CHECK(table.submit(run.trial) == RunId{run.trial, 1});
+  }
+  SECTION("a cancelled one is not tried again") {
+    table.ledger.cancel(run.trial, StopReason::user, at(6), table.out);
+    CHECK(table.ledger.counts().retrying == 0);
+    CHECK(table.ledger.counts().by_status[static_cast<std::size_t>(TrialJobStatus::user_canceled)] == 1);
+    table.ledger.retry_due(run.trial);
+    CHECK(table.ledger.counts().waiting == 0);
+  }
+}
+
+TEST_CASE("ledger: what a trial did itself is tried again only when asked for", "[ledger][retry]") {
+  const JobEnd end =
+      GENERATE(JobEnd{EndKind::exited, 3}, JobEnd{EndKind::signalled, 9}, JobEnd{EndKind::threw, 0, "x"});
+  const RetryOn on = GENERATE(RetryOn::losses, RetryOn::failures);
+  Table table({.max_retries = 1, .retry_on = on});
+  const RunId run = table.running();
+
+  table.end(run, end);
+
+  CHECK(table.ledger.counts().retrying == (on == RetryOn::failures ? 1 : 0));
+  CHECK(table.ledger.counts().finished == (on == RetryOn::failures ? 0 : 1));
+}
+
+TEST_CASE("ledger: a trial is tried again so often and no more, and its pauses grow", "[ledger][retry]") {
+  Table table({.max_retries = 3, .backoff = {.first = std::chrono::seconds(1), .limit = std::chrono::hours(1)}});
+  RunId run = table.running();
+  for (int retry = 0; retry < 3; ++retry) {
+    table.end(run, JobEnd{EndKind::lost, 0, "gone"});
+    table.ledger.retry_due(run.trial);
+    run = table.submit(run.trial);
+  }
+
+  table.end(run, JobEnd{EndKind::lost, 0, "gone"});
+
+  CHECK(run.attempt == 3);
+  CHECK(table.ledger.counts().by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 1);
+  const std::vector<const RetryLater*> pauses = table.effects<RetryLater>();
+  REQUIRE(pauses.size() == 3);
+  CHECK(pauses[0]->pause * 6 / 5 < pauses[1]->pause);
+  CHECK(pauses[1]->pause * 6 / 5 < pauses[2]->pause);
+}
+
+TEST_CASE("ledger: a run that was told to stop is not tried again, however it ends", "[ledger][retry]") {
+  Table table({.max_retries = 3, .retry_on = RetryOn::failures});
+  const RunId run = table.running();
+  table.ledger.cancel(run.trial, StopReason::user, at(4), table.out);
+
+  table.end(run, JobEnd{EndKind::lost, 0, "gone"});
+
+  CHECK(table.ledger.counts().by_status[static_cast<std::size_t>(TrialJobStatus::user_canceled)] == 1);
+}
+
+TEST_CASE("ledger: a pause and the retries that are used up survive a resume", "[ledger][retry]") {
+  using namespace std::chrono_literals;
+  ExperimentSnapshot snapshot;
+  snapshot.exists = true;
+  snapshot.trials = 1;
+  UnfinishedTrial& trial = snapshot.unfinished.emplace_back();
+  trial.trial = TrialId{1};
+  trial.attempts = 2;
+  trial.retries = 2;
+  trial.pause = 10s;
+  trial.ended_at = at(100'000);
+  Table table({.max_retries = 2});
+  table.ledger.restore(snapshot);
+
+  CHECK(table.ledger.counts().retrying == 1);
+  CHECK_FALSE(table.ledger.next_waiting());
+  CHECK_FALSE(table.ledger.finished());
+  REQUIRE(table.ledger.pauses(at(103'000)).size() == 1);
+  CHECK(table.ledger.pauses(at(103'000)).front().pause == 7s);
+  CHECK(table.ledger.pauses(at(200'000)).front().pause == 0s);
+  CHECK(table.ledger.pauses(at(1)).front().pause == 10s);  // a clock that stepped back makes no pause longer
+
+  table.ledger.retry_due(TrialId{1});
+  const RunId run = table.submit(TrialId{1});
+  CHECK(run.attempt == 2);
+  table.end(run, JobEnd{EndKind::lost, 0, "gone"});
+  CHECK(table.ledger.counts().by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 1);
+}
+
+TEST_CASE("ledger: a trial that failed can be opened again, and its next attempt counts", "[ledger][resume]") {
+  ExperimentSnapshot snapshot;
+  snapshot.exists = true;
+  snapshot.trials = 3;
+  snapshot.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] = 2;
+  snapshot.by_status[static_cast<std::size_t>(TrialJobStatus::succeeded)] = 1;
+  Table table({.concurrency = 2, .max_trials = 3});
+  table.ledger.restore(snapshot);
+  CHECK(table.ledger.finished());
+  TrialJobDetail failed;
+  failed.trial = TrialId{2};
+  failed.attempts = 1;
+  failed.status = TrialJobStatus::failed;
+  failed.exit_code = 3;
+
+  table.ledger.reopen(failed);
+
+  CHECK_FALSE(table.ledger.finished());
+  CHECK(table.ledger.counts().finished == 2);
+  CHECK(table.ledger.counts().by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 1);
+  const RunId run = table.submit(TrialId{2});
+  CHECK(run == RunId{TrialId{2}, 1});
+  table.report(run, MetricKind::final, 0, "0.5");
+  table.end(run, JobEnd{});
+  CHECK(table.effects<Announce>().back()->detail->exit_code == 0);
+  CHECK(table.ledger.finished());
+}
+
+TEST_CASE("ledger: while it is paused nothing starts and nothing is over", "[ledger][pause]") {
+  Table table({.concurrency = 2, .max_trials = 3});
+  const RunId run = table.running();
+  const TrialId waiting = table.order();
+
+  table.ledger.pause(PauseReason::user);
+  table.ledger.pause(PauseReason::store);
+
+  CHECK(table.ledger.wanted() == 0);
+  CHECK_FALSE(table.ledger.next_waiting());
+  table.end(run, JobEnd{});
+  CHECK_FALSE(table.ledger.finished());
+  SECTION("each reason is lifted by itself") {
+    table.ledger.resume(PauseReason::user);
+    CHECK(table.ledger.paused());
+    CHECK_FALSE(table.ledger.next_waiting());
+    table.ledger.resume(PauseReason::store);
+    CHECK(table.ledger.next_waiting() == waiting);
+    CHECK(table.ledger.wanted() == 1);
+  }
+  SECTION("a stop ends it all the same") {
+    table.ledger.stop_placing();
+    CHECK(table.ledger.finished());
+  }
+  SECTION("a waiting trial can be cancelled") {
+    table.ledger.cancel(waiting, StopReason::user, at(6), table.out);
+    CHECK(table.ledger.counts().waiting == 0);
+  }
+}
+
+TEST_CASE("ledger: a pause with nothing left to do does not keep the experiment", "[ledger][pause]") {
+  Table table({.max_trials = 1});
+  const RunId run = table.running();
+  table.ledger.pause(PauseReason::user);
+
+  table.end(run, JobEnd{});
+
+  CHECK(table.ledger.finished());
+}
+
+TEST_CASE("ledger: a larger budget is used at once, a smaller one lets what was ordered run", "[ledger]") {
+  Table table({.concurrency = 4, .max_trials = 1});
+  const TrialId first = table.order();
+  CHECK(table.ledger.wanted() == 0);
+
+  table.ledger.set_max_trials(3);
+  CHECK(table.ledger.wanted() == 2);
+  table.order();
+  table.ledger.set_max_trials(1);
+  CHECK(table.ledger.wanted() == 0);
+  CHECK(table.ledger.next_waiting() == first);
+  table.ledger.stop_placing();
+  CHECK_FALSE(table.ledger.next_waiting());
+  table.ledger.go_on_placing();
+  CHECK(table.ledger.next_waiting() == first);
+}

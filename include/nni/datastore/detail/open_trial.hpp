@@ -41,6 +41,8 @@ class OpenTrial {
   std::optional<TimePoint> ended_at;
   Placement placement;
   JobEnd end;  ///< meaningful with `ended_at`
+  std::uint32_t retries = 0;
+  Duration pause{};
   Received seen;
 };
 

@@ -32,6 +32,9 @@ class PackedTrials {
   /// Keeps a trial and its values; one that is there already is replaced (its old block stays unused).
   void put(const TrialJobDetail& detail, std::span<const Metric> metrics);
 
+  /// Forgets a trial (its block stays unused).
+  void erase(TrialId trial) noexcept { blocks_[trial.number - 1] = nullptr; }
+
   /// True when this trial was put.
   [[nodiscard]] bool contains(TrialId trial) const noexcept;
 

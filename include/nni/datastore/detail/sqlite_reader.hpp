@@ -62,6 +62,7 @@ class SqliteReader {
   std::optional<StoredTrial> row_of(TrialId trial);
   TrialPage best(const TrialQuery& query);
   ProfileChanged profile();
+  std::vector<ResultImported> imported();
   std::vector<Metric> current_metrics(const StoredTrial& trial);
   std::vector<TrialId> best_trials(const TrialQuery& query);
 

@@ -51,6 +51,7 @@ class SqliteRecorder final : public Recorder {
   void take(const RunStarted& event);
   void take(const MetricReceived& event);
   void take(const RunEnded& event);
+  void take(const ResultImported& event);
 
   StoredTrial& held(TrialId trial);
   void change(StoredTrial& trial);
@@ -71,6 +72,7 @@ class SqliteRecorder final : public Recorder {
   std::int64_t revision_ = 0;
   std::int64_t profile_row_ = 0;  // of the last profile of this session; 0: none
   ProfileChanged profile_;
+  std::string settings_;  // as they were last written
   std::uint64_t trials_ = 0;
   int checkpointed_at_ = 0;  // frames in the log when it was last moved
   std::unordered_map<std::uint64_t, StoredTrial> open_;

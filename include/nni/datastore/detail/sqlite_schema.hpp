@@ -11,7 +11,7 @@ namespace nni::datastore::detail {
 /// Three belong to NNI: its clients and its users' scripts read them by name and by the order of their columns
 /// (NNI 3.0 lifecycle, section 7.1). What is ours stands beside them:
 ///
-///  - `nni_meta`             the version of this schema
+///  - `nni_meta`             the version of this schema, and the settings of the experiment for a resume
 ///  - `nni_experiment`       one row: what `ExperimentProfile` has no column for
 ///  - `nni_sessions`         each opening of the store that wrote something: by whom, on which boot of which machine
 ///  - `nni_trials`           the order log: one row per trial in the order of creation, with its state and result.
@@ -19,10 +19,11 @@ namespace nni::datastore::detail {
 ///  - `nni_runs`             one row per attempt, with the session in which it was intended. The rows of its values
 ///                           in `MetricData` lie between `metrics_first` and `metrics_last`: that replaces an index,
 ///                           and with their `sequence` they tell a second delivery from a new value
+///  - `nni_imported`         results from elsewhere that the advisor was told
 ///  - `nni_earlier_metrics`  values of attempts before the last one, which NNI's view of a trial does not show
 class SqliteSchema {
  public:
-  static constexpr std::int64_t version = 1;
+  static constexpr std::int64_t version = 2;
 
   /// NNI's indexes cost more than everything else together once trial ids no longer fit into a few pages, so they
   /// are dropped when an experiment outgrows this number of trials, and made anew when it is closed.

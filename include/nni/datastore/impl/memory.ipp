@@ -26,6 +26,7 @@ class Memory::Records {
     for (const auto& [number, entry] : open_) result.unfinished.push_back(unfinished(entry));
     std::sort(result.unfinished.begin(), result.unfinished.end(),
               [](const UnfinishedTrial& a, const UnfinishedTrial& b) { return a.trial < b.trial; });
+    result.imported = imported_;
     return result;
   }
 
@@ -88,7 +89,10 @@ class Memory::Records {
     trials_ = std::max(trials_, event.trial.number);
   }
 
-  void take(const RunIntended& event) { entry(event.run.trial).trial.intended(event); }
+  void take(const RunIntended& event) {
+    if (finished_.contains(event.run.trial)) open_again(event.run.trial);
+    entry(event.run.trial).trial.intended(event);
+  }
   void take(const RunStarted& event) { entry(event.started.run.trial).trial.started(event); }
 
   void take(const MetricReceived& event) {
@@ -109,6 +113,19 @@ class Memory::Records {
     finished_.put(found->second.trial.detail, found->second.metrics);
     ++by_status_[static_cast<std::size_t>(event.status)];
     open_.erase(found);
+  }
+
+  void take(const ResultImported& event) { imported_.push_back(event); }
+
+  void open_again(TrialId trial) {
+    detail::FinishedTrial finished = finished_.get(trial);
+    --by_status_[static_cast<std::size_t>(finished.detail.status)];
+    finished_.erase(trial);
+    Entry& entry = open_[trial.number];
+    entry.trial.has_run = true;
+    entry.trial.attempt = finished.detail.attempts - 1;
+    entry.trial.detail = std::move(finished.detail);
+    entry.metrics = std::move(finished.metrics);
   }
 
   /// A value of a run that has ended, so nobody tracks what of it is known.
@@ -183,6 +200,7 @@ class Memory::Records {
   std::uint64_t by_status_[8] = {};
   std::unordered_map<std::uint64_t, Entry> open_;
   detail::PackedTrials finished_;
+  std::vector<ResultImported> imported_;
 };
 
 NNI_INLINE Memory::Memory() : records_(std::make_unique<Records>()) {}

@@ -17,7 +17,7 @@ NNI_INLINE Board::Board(const ExperimentOptions& options, std::vector<Observer> 
 }
 
 NNI_INLINE void Board::begin(ProfileChanged profile, const std::filesystem::path& directory, std::string_view platform,
-                             bool resumed, std::uint64_t finished_before, std::size_t adopted) {
+                             bool resumed, std::uint64_t finished_before, std::size_t adopted, std::size_t imported) {
   profile_ = std::move(profile);
   directory_ = directory;
   earlier_ = profile_.exec_duration;
@@ -30,6 +30,8 @@ NNI_INLINE void Board::begin(ProfileChanged profile, const std::filesystem::path
   start.resumed = resumed;
   start.finished_before = finished_before;
   start.adopted = adopted;
+  start.imported = imported;
+  start.unfitting = unfitting_;
   for (const Observer& observer : observers_)
     if (observer.on_start) observer.on_start(start);
 }
@@ -59,14 +61,18 @@ NNI_INLINE void Board::trial_ended(TrialJobDetail trial) {
     if (observer.on_trial_ended) observer.on_trial_ended(trial);
 }
 
-NNI_INLINE void Board::progress(const LedgerCounts& counts) {
+NNI_INLINE Progress Board::standing(const LedgerCounts& counts) const {
   Progress progress;
   progress.status = profile_.status;
+  progress.ordered = counts.ordered;
   progress.finished = counts.finished;
   std::copy(std::begin(counts.by_status), std::end(counts.by_status), std::begin(progress.by_status));
   progress.running = counts.running;
   progress.waiting = counts.waiting + (counts.live - counts.running);
-  progress.waiting_reason = waiting_reason_;
+  progress.retrying = counts.retrying;
+  progress.paused = !paused_.empty();
+  progress.unfitting = unfitting_;
+  progress.waiting_reason = paused_.empty() ? waiting_reason_ : paused_;
   progress.concurrency = options_->concurrency;
   progress.max_trials = options_->max_trials;
   progress.max_duration = options_->max_duration;
@@ -79,13 +85,24 @@ NNI_INLINE void Board::progress(const LedgerCounts& counts) {
     progress.best_trial = top_.front().trial;
     progress.best_parameters = top_.front().parameters;
   }
+  return progress;
+}
+
+NNI_INLINE void Board::progress(const LedgerCounts& counts) {
+  const Progress progress = standing(counts);
   for (const Observer& observer : observers_)
     if (observer.on_progress) observer.on_progress(progress);
+  if (control_ && control_->watched()) control_->publish(progress);
 }
 
 NNI_INLINE void Board::set_status(ExperimentStatus status, std::string message) {
   profile_.status = status;
   profile_.message = std::move(message);
+}
+
+NNI_INLINE void Board::set_params(std::string params, std::string settings) {
+  profile_.params = std::move(params);
+  profile_.settings = std::move(settings);
 }
 
 NNI_INLINE ProfileChanged Board::profile(const LedgerCounts& counts) const {
@@ -109,11 +126,13 @@ NNI_INLINE Summary Board::end(ExperimentStatus status, std::string message, cons
   summary.ordered = counts.ordered;
   summary.finished = counts.finished;
   std::copy(std::begin(counts.by_status), std::end(counts.by_status), std::begin(summary.by_status));
+  summary.unfitting = unfitting_;
   summary.garbage_messages = counts.garbage;
   summary.late_messages = counts.late + unsettled_;
   summary.top = top_;
   summary.failures = failures_;
   summary.trials = std::move(trials);
+  if (control_ && control_->watched()) control_->publish(standing(counts));
   for (const Observer& observer : observers_)
     if (observer.on_end) observer.on_end(summary);
   return summary;

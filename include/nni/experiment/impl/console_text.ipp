@@ -251,7 +251,7 @@ NNI_INLINE TableText render_table(const Table& table, std::size_t columns) {
 NNI_INLINE std::vector<std::pair<std::string, std::string>> parameter_cells(const Parameters& parameters) {
   std::vector<std::pair<std::string, std::string>> cells;
   boost::system::error_code failure;
-  const boost::json::value value = boost::json::parse(parameters.text(), failure);
+  const boost::json::value value = parse_json(parameters.text(), failure);
   if (failure || !value.is_object())
     cells.emplace_back("", printable(parameters.text()));
   else

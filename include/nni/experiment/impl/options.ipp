@@ -18,6 +18,20 @@ NNI_INLINE bool is_plain_name(const std::string& text) {
          });
 }
 
+NNI_INLINE void check_concurrency(std::size_t trials, ProblemList& problems) {
+  if (trials < 1 || trials > 100'000)
+    problems.add("concurrency", std::to_string(trials) + " is not between 1 and 100000");
+}
+
+NNI_INLINE void check_max_trials(const std::optional<std::uint64_t>& trials, ProblemList& problems) {
+  if (trials && *trials < 1) problems.add("max_trials", "0 would run nothing; give 1 or more, or leave it out");
+}
+
+NNI_INLINE void check_duration(const char* key, const std::optional<Duration>& duration, ProblemList& problems) {
+  if (duration && *duration <= Duration::zero())
+    problems.add(key, to_string(*duration) + " is not a positive duration");
+}
+
 }  // namespace detail
 
 NNI_INLINE void check(const ExperimentOptions& options, bool needs_command) {
@@ -27,14 +41,16 @@ NNI_INLINE void check(const ExperimentOptions& options, bool needs_command) {
         "id", "\"" + options.id + "\" is not usable as a directory name; use 1 to 64 letters, digits, '-' or '_'");
   if (options.id.empty() && options.resume == Resume::always)
     problems.add("resume", "needs the id of the experiment to go on with; set .id");
-  if (options.concurrency < 1 || options.concurrency > 100'000)
-    problems.add("concurrency", std::to_string(options.concurrency) + " is not between 1 and 100000");
-  if (options.max_trials && *options.max_trials < 1)
-    problems.add("max_trials", "0 would run nothing; give 1 or more, or leave it out");
-  if (options.max_duration && *options.max_duration <= Duration::zero())
-    problems.add("max_duration", to_string(*options.max_duration) + " is not a positive duration");
-  if (options.max_trial_duration && *options.max_trial_duration <= Duration::zero())
-    problems.add("max_trial_duration", to_string(*options.max_trial_duration) + " is not a positive duration");
+  detail::check_concurrency(options.concurrency, problems);
+  detail::check_max_trials(options.max_trials, problems);
+  detail::check_duration("max_duration", options.max_duration, problems);
+  detail::check_duration("max_trial_duration", options.max_trial_duration, problems);
+  if (options.retry_backoff < Duration::zero())
+    problems.add("retry_backoff", to_string(options.retry_backoff) + " is negative; use 0 for no pause");
+  if (options.retry_backoff_limit < options.retry_backoff)
+    problems.add(
+        "retry_backoff_limit",
+        to_string(options.retry_backoff_limit) + " is shorter than retry_backoff, " + to_string(options.retry_backoff));
   if (options.shutdown_limit <= Duration::zero())
     problems.add("shutdown_limit", to_string(options.shutdown_limit) + " is not a positive duration");
   if (options.trial_gpu_number && *options.trial_gpu_number < 0)

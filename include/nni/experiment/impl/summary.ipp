@@ -6,6 +6,7 @@
 
 #include <boost/json.hpp>
 
+#include <nni/core/json.hpp>
 #include <nni/core/metric.hpp>
 #include <nni/experiment/summary.hpp>
 
@@ -20,7 +21,7 @@ NNI_INLINE std::optional<double> run_seconds(const TrialJobDetail& trial) {
 
 NNI_INLINE boost::json::value json_of_text(const std::string& text) {
   boost::system::error_code failure;
-  boost::json::value value = boost::json::parse(text, failure);
+  boost::json::value value = parse_json(text, failure);
   if (failure) return boost::json::value(text);
   return value;
 }
@@ -92,6 +93,7 @@ NNI_INLINE std::string Summary::to_json() const {
   for (std::uint8_t value = 0; value < 8; ++value)
     if (by_status[value] != 0) counts[nni::to_string(static_cast<TrialJobStatus>(value))] = by_status[value];
   object["by_status"] = std::move(counts);
+  if (unfitting != 0) object["unfitting"] = unfitting;
   object["garbage_messages"] = garbage_messages;
   object["late_messages"] = late_messages;
   const TrialJobDetail* winner = best();

@@ -21,6 +21,7 @@ NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
     trial.detail.parameters = known.parameters;
     trial.detail.attempts = known.attempts;
     trial.detail.status = TrialJobStatus::waiting;
+    trial.retries = known.retries;
     trial.run = RunId{known.trial, known.attempts == 0 ? 0 : known.attempts - 1};
     if (known.open_run) {
       trial.run = known.open_run->run;
@@ -31,6 +32,11 @@ NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
       trial.detail.final_value = known.final_value;
       trial.intermediates = known.intermediates;
       trial.history = known.history;
+    } else if (known.pause > Duration::zero()) {
+      trial.pausing = true;
+      trial.pause = known.pause;
+      trial.ended_at = known.ended_at;
+      ++counts_.retrying;
     } else {
       waiting_.push_back(known.trial);
       ++counts_.waiting;
@@ -53,6 +59,44 @@ NNI_INLINE std::vector<Intent> Ledger::open_intents() const {
   return intents;
 }
 
+NNI_INLINE std::vector<RetryLater> Ledger::pauses(TimePoint now) const {
+  std::vector<RetryLater> pauses;
+  for (const auto& [id, trial] : trials_)
+    if (trial.pausing) {
+      const Duration left = trial.ended_at + trial.pause - now;
+      pauses.emplace_back(id, std::clamp(left, Duration::zero(), trial.pause));
+    }
+  std::sort(pauses.begin(), pauses.end(), [](const auto& a, const auto& b) { return a.trial < b.trial; });
+  return pauses;
+}
+
+NNI_INLINE void Ledger::reopen(TrialJobDetail ended) {
+  --counts_.finished;
+  --counts_.by_status[static_cast<std::size_t>(ended.status)];
+  Trial& trial = trials_[ended.trial];
+  trial.run = RunId{ended.trial, ended.attempts == 0 ? 0 : ended.attempts - 1};
+  trial.detail.trial = ended.trial;
+  trial.detail.parameter = ended.parameter;
+  trial.detail.parameters = std::move(ended.parameters);
+  trial.detail.attempts = ended.attempts;
+  trial.detail.submit_time = ended.submit_time;
+  trial.detail.status = TrialJobStatus::waiting;
+  stand_in_line(ended.trial);
+}
+
+// First in, first out by trial: a trial that is tried again does not go to the end of the line.
+NNI_INLINE void Ledger::stand_in_line(TrialId trial) {
+  waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), trial), trial);
+  ++counts_.waiting;
+}
+
+NNI_INLINE void Ledger::retry_due(TrialId id) {
+  const auto found = trials_.find(id);
+  if (found == trials_.end() || !std::exchange(found->second.pausing, false)) return;
+  --counts_.retrying;
+  stand_in_line(id);
+}
+
 NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transition& out) {
   const auto found = trials_.find(report.run.trial);
   if (found == trials_.end() || !found->second.adopting || found->second.run != report.run) return;
@@ -61,7 +105,7 @@ NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transiti
   if (report.state == JobReport::State::never_started) {
     // The intent is withdrawn: nothing outside has happened, so the same trial waits for its next attempt.
     JobEnd end{EndKind::not_started, 0, "the manager ended before it was submitted"};
-    try_again(trial, end, now, out);
+    try_again(trial, end, now, Duration::zero(), out);
     return;
   }
   trial.submitted = true;
@@ -81,11 +125,11 @@ NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transiti
     if (end.message.empty()) end.message = "the platform does not know it any more";
   }
   const JobEnded ending{report.run, std::move(end), report.ended == TimePoint{} ? now : report.ended};
-  ended(ending, out);
+  ended(ending, report.state == JobReport::State::unknown, out);
 }
 
 NNI_INLINE std::size_t Ledger::wanted() const noexcept {
-  if (!placing_ || exhausted_) return 0;
+  if (stopped_ || paused() || exhausted_) return 0;
   const std::size_t busy = counts_.live + counts_.waiting + requested_;
   if (busy >= options_.concurrency) return 0;
   const std::uint64_t spent = counts_.ordered + requested_;
@@ -115,7 +159,7 @@ NNI_INLINE void Ledger::no_more_trials() noexcept {
 }
 
 NNI_INLINE std::optional<TrialId> Ledger::next_waiting() const {
-  if (!placing_ || waiting_.empty() || counts_.live >= options_.concurrency) return std::nullopt;
+  if (stopped_ || paused() || waiting_.empty() || counts_.live >= options_.concurrency) return std::nullopt;
   return waiting_.front();
 }
 
@@ -155,7 +199,7 @@ NNI_INLINE void Ledger::event(const JobEvent& what, TimePoint, Transition& out) 
   if (const auto* begin = std::get_if<JobStarted>(&what)) {
     started(*begin, out);
   } else if (const auto* end = std::get_if<JobEnded>(&what)) {
-    ended(*end, out);
+    ended(*end, false, out);
   } else if (const auto* queued = std::get_if<JobQueued>(&what)) {
     if (Trial* trial = find_live(queued->run)) trial->detail.message = queued->reason;
   }
@@ -215,7 +259,20 @@ NNI_INLINE TrialJobStatus Ledger::status_after(const Trial& trial, const JobEnd&
   return end.succeeded() ? TrialJobStatus::succeeded : TrialJobStatus::failed;
 }
 
-NNI_INLINE void Ledger::ended(const JobEnded& what, Transition& out) {
+NNI_INLINE bool Ledger::retries_after(const Trial& trial, const JobEnd& end) const {
+  if (trial.told_to_stop || trial.retries >= options_.max_retries) return false;
+  switch (end.kind) {
+    case EndKind::lost:
+    case EndKind::not_started: return true;
+    case EndKind::exited:
+    case EndKind::signalled:
+    case EndKind::threw: return options_.retry_on == RetryOn::failures && !end.succeeded();
+    case EndKind::killed: return false;
+  }
+  return false;
+}
+
+NNI_INLINE void Ledger::ended(const JobEnded& what, bool with_manager, Transition& out) {
   Trial* trial = find_live(what.run);
   if (!trial) return;
   if (trial->detail.status == TrialJobStatus::running) --counts_.running;
@@ -225,23 +282,32 @@ NNI_INLINE void Ledger::ended(const JobEnded& what, Transition& out) {
   out.effects.emplace_back(Strength::written, Forget{what.run});
   const TrialJobStatus status = status_after(*trial, what.end);
   if (status == TrialJobStatus::sys_canceled) {
-    try_again(*trial, what.end, what.at, out);
+    try_again(*trial, what.end, what.at, Duration::zero(), out);
     return;
   }
-  if (what.end.kind == EndKind::lost && !trial->told_to_stop && ++trial->losses <= options_.max_losses) {
-    try_again(*trial, what.end, what.at, out);
+  if (!with_manager && retries_after(*trial, what.end)) {
+    ++trial->retries;
+    const Duration pause = pause_before(trial->retries, options_.backoff, options_.seed, what.run.trial);
+    try_again(*trial, what.end, what.at, pause, out);
+    return;
+  }
+  const bool repeats = what.end.kind == EndKind::lost && (with_manager || options_.max_retries == 0);
+  if (repeats && !trial->told_to_stop && ++trial->losses <= options_.max_losses) {
+    try_again(*trial, what.end, what.at, Duration::zero(), out);
     return;
   }
   finish(*trial, status, what.end, what.at, out);
 }
 
-NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at, Transition& out) {
+NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at, Duration pause, Transition& out) {
   RunEnded record;
   record.run = trial.run;
   record.end = end;
   record.status = TrialJobStatus::waiting;
   record.final_attempt = false;
   record.at = at;
+  record.retries = trial.retries;
+  record.pause = pause;
   out.records.emplace_back(std::move(record));
   trial.detail.status = TrialJobStatus::waiting;
   trial.detail.final_value.reset();
@@ -251,9 +317,16 @@ NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at,
   trial.submitted = false;
   trial.intermediates = 0;
   trial.history.clear();
-  // First in, first out by trial: a trial that lost its run does not go to the end of the line.
-  waiting_.push_front(trial.detail.trial);
-  ++counts_.waiting;
+  if (pause > Duration::zero()) {
+    trial.pausing = true;
+    ++counts_.retrying;
+    trial.detail.message =
+        "waits " + to_string(pause) + " before retry " + std::to_string(trial.retries) + " of " +
+        std::to_string(options_.max_retries) + (end.message.empty() ? "" : "; before: " + end.message);
+    out.effects.emplace_back(Strength::now, RetryLater{trial.detail.trial, pause});
+  } else {
+    stand_in_line(trial.detail.trial);
+  }
 }
 
 NNI_INLINE TrialOutcome Ledger::outcome_of(const Trial& trial) const {
@@ -286,6 +359,7 @@ NNI_INLINE void Ledger::finish(Trial& trial, TrialJobStatus status, JobEnd end, 
   record.end = std::move(end);
   record.status = status;
   record.at = at;
+  record.retries = trial.retries;
   out.records.emplace_back(std::move(record));
   out.effects.emplace_back(options_.outcome_strength, ReportOutcome{outcome_of(trial)});
   ++counts_.finished;
@@ -312,6 +386,7 @@ NNI_INLINE void Ledger::cancel(TrialId id, StopReason why, TimePoint now, Transi
     waiting_.erase(place);
     --counts_.waiting;
   }
+  if (trial.pausing) --counts_.retrying;
   JobEnd end{EndKind::killed, 0, "stopped before it started"};
   end.why = why;
   finish(trial, status_of(why), std::move(end), now, out);
@@ -327,8 +402,8 @@ NNI_INLINE void Ledger::cancel_all(TimePoint now, Transition& out) {
 
 NNI_INLINE bool Ledger::finished() const noexcept {
   if (counts_.live != 0) return false;
-  if (!placing_) return true;
-  return counts_.waiting == 0 && requested_ == 0 && (exhausted_ || budget_used_up());
+  if (stopped_) return true;
+  return counts_.waiting == 0 && counts_.retrying == 0 && requested_ == 0 && (exhausted_ || budget_used_up());
 }
 
 NNI_INLINE Ledger::Trial* Ledger::find_live(RunId run) {

@@ -29,6 +29,9 @@ class Unvisited {
   /// True when there is nothing left to suggest.
   [[nodiscard]] bool exhausted() const noexcept { return active() && left_ == 0; }
 
+  /// Configurations of the space; 0 when repetitions are allowed.
+  [[nodiscard]] std::uint64_t size() const noexcept { return visited_.size(); }
+
   [[nodiscard]] bool visited(std::uint64_t configuration) const {
     return visited_[static_cast<std::size_t>(configuration)];
   }

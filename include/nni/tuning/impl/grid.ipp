@@ -11,8 +11,34 @@ NNI_INLINE void Grid::start(const SearchSpace& space, const Objectives&) { updat
 
 NNI_INLINE void Grid::update_search_space(const SearchSpace& space) {
   if (space.empty()) throw config_error("space", "has no dimensions; a grid needs at least one");
+  std::vector<Parameters> before;
+  for (const std::string& text : tried_) before.emplace_back(text);
+  if (next_ > first_) {
+    rewind();
+    for (std::uint64_t id = first_; id < next_ && advance(); ++id) before.push_back(space_.to_parameters(point()));
+  }
   if (&space != &space_) space_ = space;
+  tried_.clear();
+  for (const Parameters& parameters : before) note(parameters);
   first_ = next_;
+  rewind();
+}
+
+NNI_INLINE void Grid::note(const Parameters& parameters) {
+  // Spelled as this walk spells it.
+  if (const std::optional<Point> point = space_.to_point(parameters))
+    tried_.insert(space_.to_parameters(*point).text());
+}
+
+NNI_INLINE void Grid::observe(const TrialOutcome& outcome) {
+  // Own suggestions are behind the walk already.
+  if (outcome.parameter.value >= next_) note(outcome.parameters);
+}
+
+NNI_INLINE void Grid::adopt(ParameterId, const Parameters& parameters) { note(parameters); }
+
+NNI_INLINE void Grid::resume_at(ParameterId next) {
+  first_ = next_ = next.value;
   rewind();
 }
 
@@ -33,14 +59,24 @@ NNI_INLINE bool Grid::suggest(ParameterId id, Point& into) {
     if (!advance()) return false;
     ++next_;
   }
+  into = point();
+  return true;
+}
+
+// Where the walk stands.
+NNI_INLINE Point Grid::point() const {
   const std::vector<Axis>& axes = space_.axes();
-  into.assign(axes.size(), inactive);
+  Point point(axes.size(), inactive);
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
     if (!active(axis)) continue;
     const Line& line = lines_[axis];
-    into[axis] = line.positions.empty() ? axes[axis].nth_value(line.at) : axes[axis].value_at(line.positions[line.at]);
+    point[axis] = line.positions.empty() ? axes[axis].nth_value(line.at) : axes[axis].value_at(line.positions[line.at]);
   }
-  return true;
+  return point;
+}
+
+NNI_INLINE bool Grid::was_tried() const {
+  return !tried_.empty() && tried_.contains(space_.to_parameters(point()).text());
 }
 
 NNI_INLINE void Grid::rewind() {
@@ -71,7 +107,7 @@ NNI_INLINE bool Grid::advance() {
       ended_ = !refine();
       continue;
     }
-    if (is_new()) return true;
+    if (is_new() && !was_tried()) return true;
   }
   return false;
 }

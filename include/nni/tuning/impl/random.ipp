@@ -6,14 +6,51 @@
 
 namespace nni::tuning {
 
-NNI_INLINE Random::Random(SearchSpace space, Seed seed) : space_(std::move(space)), seed_(seed), unvisited_(space_) {}
+NNI_INLINE Random::Random(SearchSpace space, Seed seed)
+    : space_(std::move(space)), seed_(seed), unvisited_(space_), before_(unvisited_) {}
 
 NNI_INLINE void Random::start(const SearchSpace& space, const Objectives&) { update_search_space(space); }
 
 NNI_INLINE void Random::update_search_space(const SearchSpace& space) {
+  detail::Unvisited unvisited(space);
+  if (unvisited.active()) {
+    Point point;
+    const auto keep = [this, &space, &unvisited, &point] {
+      if (const std::optional<Point> same = space.to_point(space_.to_parameters(point)))
+        unvisited.visit(space.index_of(*same));
+    };
+    for (std::uint64_t index = 0; index < unvisited_.size(); ++index) {
+      if (!unvisited_.visited(index)) continue;
+      point = space_.configuration(index);
+      keep();
+    }
+    if (!unvisited_.active())
+      for (ParameterId id = first_; id < next_; ++id.value) {
+        draw(id, 0, point);
+        keep();
+      }
+  }
   if (&space != &space_) space_ = space;
-  unvisited_ = detail::Unvisited(space_);
+  unvisited_ = std::move(unvisited);
+  before_ = unvisited_;
   first_ = next_;
+}
+
+NNI_INLINE void Random::visit(const Parameters& parameters) {
+  if (!unvisited_.active()) return;
+  if (const std::optional<Point> point = space_.to_point(parameters)) unvisited_.visit(space_.index_of(*point));
+}
+
+NNI_INLINE void Random::observe(const TrialOutcome& outcome) {
+  // Own suggestions are known already.
+  if (outcome.parameter >= next_) visit(outcome.parameters);
+}
+
+NNI_INLINE void Random::adopt(ParameterId, const Parameters& parameters) { visit(parameters); }
+
+NNI_INLINE void Random::resume_at(ParameterId next) {
+  first_ = next_ = next;
+  before_ = unvisited_;
 }
 
 NNI_INLINE std::optional<Parameters> Random::generate(ParameterId id) {
@@ -25,14 +62,15 @@ NNI_INLINE std::optional<Parameters> Random::generate(ParameterId id) {
 NNI_INLINE bool Random::suggest(ParameterId id, Point& into) {
   if (!unvisited_.active()) {
     draw(id, 0, into);
+    if (id >= next_) next_.value = id.value + 1;
     return true;
   }
   if (id < next_) {
-    unvisited_ = detail::Unvisited(space_);
+    unvisited_ = id < first_ ? detail::Unvisited(space_) : before_;
     if (id < first_) first_ = ParameterId{};
     next_ = first_;
   }
-  // What was suggested before decides what is left: after a resume it is drawn again, and not told to anyone.
+  // What was suggested before decides what is left, so what was left out is drawn too.
   while (next_ <= id) {
     if (!draw_unvisited(next_, into)) return false;
     ++next_.value;

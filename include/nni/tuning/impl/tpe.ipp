@@ -36,17 +36,12 @@ NNI_INLINE void Tpe::update_search_space(const SearchSpace& space) {
   const Model& old = *next;
   std::unordered_map<std::uint32_t, std::uint64_t> ids;
   for (const auto& [id, index] : old.running) ids.emplace(index, id);
-  std::vector<double> positions(old.space.axes().size());
-  Point point;
+  const std::size_t axes = old.space.axes().size();
+  Point point(axes);
   for (std::uint32_t index = 0; index < old.records.size(); ++index) {
     const Record& known = old.records[index];
     if (known.state == State::gone) continue;
-    for (std::size_t axis = 0; axis < positions.size(); ++axis) {
-      const double at = static_cast<double>(old.bad.coordinate(index, axis));
-      const Axis& self = old.space.axes()[axis];
-      positions[axis] = self.type == DimensionType::choice ? (at + 0.5) / static_cast<double>(self.count) : at;
-    }
-    old.space.point_at(positions, point);
+    std::copy_n(old.values.begin() + static_cast<std::ptrdiff_t>(index * axes), axes, point.begin());
     const std::optional<Point> fitting = model_->space.to_point(old.space.to_parameters(point));
     if (!fitting) continue;
     const std::uint32_t kept = record(*fitting);
@@ -182,6 +177,7 @@ NNI_INLINE std::uint32_t Tpe::record(const Point& point) {
   Model& model = *model_;
   if (model.unvisited.active()) model.unvisited.visit(model.space.index_of(point));
   model.bad.add(coordinates_of(point), weight_of(State::running));
+  model.values.insert(model.values.end(), point.begin(), point.end());
   model.records.emplace_back();
   return static_cast<std::uint32_t>(model.records.size() - 1);
 }

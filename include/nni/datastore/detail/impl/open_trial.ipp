@@ -24,6 +24,11 @@ NNI_INLINE void OpenTrial::intended(const RunIntended& event) {
     detail.url.clear();
     detail.working_directory.clear();
     detail.message.clear();
+    // It may have ended for good, and is tried again because somebody asked.
+    detail.end_time.reset();
+    detail.exit_code.reset();
+    detail.signal.reset();
+    detail.is_early_stopped = false;
     started_at.reset();
     ended_at.reset();
     end = {};
@@ -63,6 +68,8 @@ NNI_INLINE void OpenTrial::ended(const RunEnded& event) {
   run_open = false;
   ended_at = event.at;
   end = event.end;
+  retries = event.retries;
+  pause = event.pause;
   detail.status = event.status;
   detail.message = event.end.message;
   if (!event.final_attempt) {
@@ -83,7 +90,12 @@ NNI_INLINE UnfinishedTrial OpenTrial::unfinished(std::span<const Metric> values)
   result.parameter = detail.parameter;
   result.parameters = detail.parameters;
   result.attempts = detail.attempts;
-  if (!run_open) return result;
+  result.retries = retries;
+  if (!run_open) {
+    result.pause = pause;
+    result.ended_at = ended_at.value_or(TimePoint{});
+    return result;
+  }
   Intent& intent = result.open_run.emplace();
   intent.run = RunId{detail.trial, attempt};
   intent.at = intended_at.value_or(TimePoint{});

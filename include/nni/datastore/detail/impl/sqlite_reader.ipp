@@ -105,7 +105,7 @@ inline constexpr std::string_view select_trials =
     "SELECT t.number, t.parameter, t.ordered_at, t.event_row, t.status, t.attempts, t.final_value, e.data, "
     "e.trialJobId,"
     " r.attempt, r.session, r.intended_at, r.placement, r.job, r.started_at, r.url, r.directory, r.ended_at, r.ended,"
-    " r.code, r.why, r.message, r.metrics_first, r.metrics_last"
+    " r.code, r.why, r.message, r.metrics_first, r.metrics_last, r.retries, r.pause_ns"
     " FROM nni_trials t JOIN TrialJobEvent e ON e.rowid = t.event_row"
     " LEFT JOIN nni_runs r ON r.trial = t.number AND r.attempt = t.attempts - 1 WHERE ";
 
@@ -156,6 +156,8 @@ NNI_INLINE StoredTrial read_trial(const Statement& row) {
   trial.ended_at = time(17);
   result.metrics_first = row.integer(22);
   result.metrics_last = row.integer(23);
+  trial.retries = static_cast<std::uint32_t>(row.integer(24));
+  trial.pause = Duration(row.integer(25));
   trial.run_open = trial.intended_at && !trial.ended_at;
   if (!trial.ended_at) return result;
 
@@ -290,7 +292,26 @@ NNI_INLINE ProfileChanged SqliteReader::profile() {
   result.status = *status;
   result.message = row.text(9);
   result.exec_duration = Duration(row.integer(10));
+  Statement settings = database_.prepare("SELECT value FROM nni_meta WHERE key = 'settings'");
+  if (settings.next()) result.settings = settings.text(0);
   return result;
+}
+
+NNI_INLINE std::vector<ResultImported> SqliteReader::imported() {
+  std::vector<ResultImported> results;
+  Statement row = database_.prepare("SELECT parameters, value, history, after FROM nni_imported ORDER BY number");
+  while (row.next()) {
+    ResultImported& result = results.emplace_back();
+    result.parameters = Parameters(std::string(row.text(0)));
+    result.value = row.real(1);
+    result.after = static_cast<std::uint64_t>(row.integer(3));
+    boost::system::error_code failure;
+    const json::value history = parse_json(row.text(2), failure);
+    const json::array* values = failure ? nullptr : history.if_array();
+    if (values == nullptr) throw damaged_record("an imported result", row.text(2));
+    for (const json::value& value : *values) result.history.push_back(value.to_number<double>());
+  }
+  return results;
 }
 
 NNI_INLINE ExperimentSnapshot SqliteReader::snapshot(std::vector<StoredTrial>* open) {
@@ -298,6 +319,7 @@ NNI_INLINE ExperimentSnapshot SqliteReader::snapshot(std::vector<StoredTrial>* o
   Transaction view(database_, Transaction::Kind::reading);
   ExperimentSnapshot result;
   result.profile = profile();
+  result.imported = imported();
   std::vector<TrialId> unfinished;
   Statement row = database_.prepare("SELECT number, status FROM nni_trials ORDER BY number");
   while (row.next()) {

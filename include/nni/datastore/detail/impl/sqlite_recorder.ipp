@@ -42,7 +42,8 @@ NNI_INLINE SqliteRecorder::SqliteRecorder(const std::filesystem::path& file, Own
       insert_event_(database_.prepare("INSERT INTO TrialJobEvent VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
       insert_metric_(database_.prepare("INSERT INTO MetricData VALUES (?, ?, ?, ?, ?, ?)")),
       put_trial_(database_.prepare("REPLACE INTO nni_trials VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
-      put_run_(database_.prepare("REPLACE INTO nni_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {}
+      put_run_(
+          database_.prepare("REPLACE INTO nni_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {}
 
 NNI_INLINE ExperimentSnapshot SqliteRecorder::restore() {
   std::vector<StoredTrial> open;
@@ -129,6 +130,9 @@ NNI_INLINE void SqliteRecorder::take(const ProfileChanged& event) {
       " VALUES (1, ?, ?, ?, ?, ?)");
   ours.text(1, event.name).integer(2, std::bit_cast<std::int64_t>(event.seed)).text(3, to_string(event.status));
   ours.text_or_null(4, event.message).integer(5, event.exec_duration.count()).execute();
+  if (!is_tick || event.settings != settings_)
+    database_.prepare("REPLACE INTO nni_meta VALUES ('settings', ?)").text(1, event.settings).execute();
+  settings_ = event.settings;
 }
 
 NNI_INLINE void SqliteRecorder::take(const TrialOrdered& event) {
@@ -189,6 +193,17 @@ NNI_INLINE void SqliteRecorder::take(const RunEnded& event) {
   change(trial);
 }
 
+NNI_INLINE void SqliteRecorder::take(const ResultImported& event) {
+  std::string history = "[";
+  for (const double value : event.history) {
+    if (history.size() > 1) history += ',';
+    append_json_number(history, value);
+  }
+  Statement row = database_.prepare("INSERT INTO nni_imported VALUES (NULL, ?, ?, ?, ?)");
+  row.text(1, event.parameters.text()).real(2, event.value).text(3, history + "]");
+  row.integer(4, static_cast<std::int64_t>(event.after)).execute();
+}
+
 NNI_INLINE void SqliteRecorder::set_values_aside(StoredTrial& trial) {
   if (trial.metrics_first == 0) return;
   const auto number = static_cast<std::int64_t>(trial.trial.detail.trial.number);
@@ -239,7 +254,8 @@ NNI_INLINE void SqliteRecorder::write_run(const StoredTrial& stored) {
     put_run_.null(11).null(12).null(13).null(14);
   }
   const auto row = [](std::int64_t number) { return number == 0 ? std::nullopt : std::optional<std::int64_t>(number); };
-  put_run_.integer_or_null(15, row(stored.metrics_first)).integer_or_null(16, row(stored.metrics_last)).execute();
+  put_run_.integer_or_null(15, row(stored.metrics_first)).integer_or_null(16, row(stored.metrics_last));
+  put_run_.integer(17, trial.retries).integer(18, trial.pause.count()).execute();
 }
 
 NNI_INLINE void SqliteRecorder::write_changes() {
