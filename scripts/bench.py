@@ -413,6 +413,33 @@ def in_process(session):
         session.row("sqlite_limit.unsynced", "trials/s", rate(mine), unsynced, "plain SQLite, never synced")
 
 
+def open_100k(session):
+    trials = session.size(100_000, 10_000)
+    for suffix, values, limit in (("", 1, 1), (".histories", 21, 3)):
+        if not any(map(session.wants, (f"open_100k{suffix}", f"open_100k{suffix}.bytes"))):
+            continue
+
+        def made(values=values):
+            directory = session.directory()
+            program = session.ours("open_100k")
+            run([program, "--do", "make", "--directory", directory, "--trials", str(trials), "--values", str(values)])
+            return directory
+
+        def opened(store):
+            if isinstance(store, Exception):
+                raise store
+            copy = os.path.join(session.directory(), "copy")
+            shutil.copytree(store, copy)  # opening adds a trial
+            return run([session.ours("open_100k"), "--do", "open", "--directory", copy, "--trials", str(trials)])
+
+        store = session.attempt(made)
+        mine = session.alternate(session.size(3, 1), {"ours": lambda store=store: opened(store)})["ours"]
+        session.row(f"open_100k{suffix}", "s", figure(mine, "seconds"), None, None, Goal("ours", "<=", limit))
+        size = figure(mine, "peak_bytes")
+        size = size if size is None or isinstance(size, Exception) else size / 1e6
+        session.row(f"open_100k{suffix}.bytes", "MB", size, None, None, Goal("ours", "<=", 200))
+
+
 def ask_tell(session):
     rounds = session.size(1_000_000, 100_000)
 
@@ -616,6 +643,10 @@ GROUPS = {  # function: its rows, and the programs of ours that it runs
         [f"in_process_memory{s}" for s in ("", ".optuna", ".bytes", ".bytes.optuna")]
         + ["in_process_durable", "in_process_durable.bytes", "sqlite_limit", "sqlite_limit.unsynced"],
         ["in_process"],
+    ),
+    open_100k: (
+        [f"open_100k{s}" for s in ("", ".bytes", ".histories", ".histories.bytes")],
+        ["open_100k"],
     ),
     ask_tell: (["ask_tell"], ["ask_tell"]),
     metrics_per_request: ([f"metrics_per_request{s}" for s in ("", ".p99", ".python_sdk")], ["metrics"]),

@@ -24,7 +24,7 @@ struct MedianStopOptions {
 ///
 /// A value that is not a number counts as the worst possible.
 ///
-/// Cost per intermediate result: constant for a verdict, O(log n) per step when a trial ends; memory 8 bytes per step
+/// Cost per intermediate result: O(log n) for each trial that ended since the last verdict at that step; memory 8 bytes per step
 /// of each successful trial.
 ///
 /// Sources: Golovin, Solnik, Moitra, Kochanski, Karro, Sculley, "Google Vizier: a service for black-box optimization",
@@ -44,12 +44,16 @@ class MedianStop {
   /// The larger half of some losses as a heap with the smallest on top, the smaller half the other way round.
   class Median {
    public:
-    void insert(double loss);
-    [[nodiscard]] bool empty() const noexcept { return upper_.empty(); }
+    void insert(double loss) { fresh_.push_back(loss); }
+    [[nodiscard]] bool empty() const noexcept { return upper_.empty() && fresh_.empty(); }
     /// Element n/2 of n, counted from the best.
-    [[nodiscard]] double value() const noexcept { return upper_.front(); }
+    [[nodiscard]] double value();
 
    private:
+    void insert_into_heaps(double loss);
+    void divide();
+
+    std::vector<double> fresh_;  ///< in no heap yet: after a resume, all at once is cheaper than one by one
     std::vector<double> lower_;
     std::vector<double> upper_;
   };

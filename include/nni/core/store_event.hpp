@@ -151,6 +151,8 @@ struct TrialQuery {
   /// Instead of the order of ids: the best final values first, by this direction, of trials with a finite one in
   /// `status` (absent: SUCCEEDED); equal ones by id. `after` does not count.
   std::optional<Direction> best = {};
+
+  bool histories = false;  ///< also the intermediate numbers of each trial, for who reads many; not with `best`
 };
 
 /// A page of trials.
@@ -159,6 +161,10 @@ class TrialPage {
   TrialPage() = default;
   std::vector<TrialJobDetail> trials;  ///< in the order of their ids, or as `TrialQuery::best` says
   bool more = false;                   ///< there are further trials behind the last one
+
+  /// With `TrialQuery::histories`, for each trial: the finite numbers among the intermediate results of its last attempt,
+  /// in their order. A store may leave it empty; then `metrics` is asked for each trial.
+  std::vector<std::vector<double>> histories;
 };
 
 }  // namespace nni

@@ -188,7 +188,7 @@ class Experiment {
   awaitable<Summary> close_all(Context& context, detail::Board& board, std::exception_ptr failure);
   awaitable<std::vector<JobReport>> adopt_open_runs();
   awaitable<void> replay(detail::Board& board);
-  awaitable<void> replay_trial(detail::Board& board, TrialJobDetail trial, bool with_history);
+  awaitable<void> replay_trial(detail::Board& board, TrialJobDetail trial, std::optional<std::vector<double>> known);
   void replay_imported(detail::Board& board, std::uint64_t before);
   void tell_imported(detail::Board& board, const ResultImported& result);
   void import_new(detail::Board& board, Transition& out);

@@ -233,8 +233,10 @@ bool Experiment<Service, Policies...>::fits(const Parameters& parameters) const 
 template <class Service, class... Policies>
 awaitable<void> Experiment<Service, Policies...>::replay(detail::Board& board) {
   constexpr bool assesses = !std::same_as<assessor_type, assessing::None>;
-  const auto visit = [this, &board](TrialJobDetail trial) { return replay_trial(board, std::move(trial), assesses); };
-  auto pages = detail::for_each_trial(store_, static_cast<std::size_t>(-1), visit);
+  const auto visit = [this, &board](TrialJobDetail trial, std::optional<std::vector<double>> history) {
+    return replay_trial(board, std::move(trial), std::move(history));
+  };
+  auto pages = detail::for_each_history(store_, assesses, visit);
   co_await std::move(pages);
   replay_imported(board, static_cast<std::uint64_t>(-1));
   if constexpr (requires(UnfinishedTrial t) {
@@ -294,7 +296,8 @@ awaitable<void> Experiment<Service, Policies...>::count_if_unfitting(std::uint64
 
 template <class Service, class... Policies>
 awaitable<void> Experiment<Service, Policies...>::replay_trial(
-    detail::Board& board, TrialJobDetail trial, bool with_history) {
+    detail::Board& board, TrialJobDetail trial, std::optional<std::vector<double>> known) {
+  constexpr bool assesses = !std::same_as<assessor_type, assessing::None>;
   if (imported_ < snapshot_.imported.size()) replay_imported(board, trial.trial.number);
   if (!is_terminal(trial.status)) co_return;
   if (options_.retry_failed && trial.status == TrialJobStatus::failed) {
@@ -310,7 +313,9 @@ awaitable<void> Experiment<Service, Policies...>::replay_trial(
   if (settings_.changed_space() && final_number(trial) && !fits(trial.parameters)) board.count_unfitting();
   if constexpr (requires(TrialOutcome o, std::vector<double> h) { advisor_.replay(o, h); }) {
     std::vector<double> history;
-    if (with_history || (trial.status == TrialJobStatus::early_stopped && !trial.final_value)) {
+    if (known) {
+      history = *std::move(known);
+    } else if (assesses || (trial.status == TrialJobStatus::early_stopped && !trial.final_value)) {
       auto reading = store_.metrics(trial.trial);
       const std::vector<Metric> metrics = co_await std::move(reading);
       history = detail::intermediate_numbers(metrics);

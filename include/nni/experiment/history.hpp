@@ -45,6 +45,29 @@ namespace nni::detail {
   return outcome;
 }
 
+/// Calls a function with every trial of a store and its intermediate numbers, where the store gives them with a page.
+/// @param histories  false: they are not wanted
+template <class Store, class Visit>
+awaitable<void> for_each_history(Store& store, bool histories, Visit& visit) {
+  TrialQuery query;
+  query.histories = histories;
+  query.limit = 2000;
+  bool more = true;
+  while (more) {
+    auto reading = store.page(query);
+    TrialPage page = co_await std::move(reading);
+    const bool given = page.histories.size() == page.trials.size();
+    for (std::size_t at = 0; at < page.trials.size(); ++at) {
+      query.after = page.trials[at].trial;
+      std::optional<std::vector<double>> history;
+      if (given) history = std::move(page.histories[at]);
+      auto visiting = visit(std::move(page.trials[at]), std::move(history));
+      co_await std::move(visiting);
+    }
+    more = page.more && !page.trials.empty();
+  }
+}
+
 /// Calls a function with every trial of a store, page by page, in the order of their ids.
 template <class Store, class Visit>
 awaitable<void> for_each_trial(Store& store, std::size_t limit, Visit& visit) {

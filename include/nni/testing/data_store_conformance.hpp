@@ -19,6 +19,7 @@
 #include <nni/core/error.hpp>
 #include <nni/core/store_event.hpp>
 #include <nni/testing/checks.hpp>
+#include <nni/testing/detail/store_resume_checks.hpp>
 #include <nni/testing/store_script.hpp>
 
 namespace nni::testing {
@@ -297,52 +298,13 @@ class StoreSuite {
   }
 
   awaitable<void> reopening(Case& here) {
-    const std::vector<StoreEvent> first = StoreScript().failed(1).ordered(2).intended(2).started(2).paused(2).events();
-    here.store->append(first);
-    auto closing = reopened(here);
-    const ExperimentSnapshot before = co_await std::move(closing);
-    report_.check(
-        3, "a trial that pauses before its next attempt is found with its pause and its retries",
-        before.unfinished.size() == 1 && before.unfinished[0].retries == 2 &&
-            before.unfinished[0].pause == std::chrono::seconds(3) &&
-            before.unfinished[0].ended_at == StoreScript::time_of(2, 9));
-
-    const std::vector<StoreEvent> second = StoreScript().intended(1, 1).intended(2, 1).events();
-    here.store->append(second);
-    auto again = reopened(here);
-    const ExperimentSnapshot live = co_await std::move(again);
-    report_.check(3, "an intent opens a trial that had ended",
-                  live.unfinished.size() == 2 && live.unfinished[0].attempts == 2 && live.unfinished[0].open_run &&
-                      live.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 0);
-    report_.check(3, "the retries that are used up outlive the next intent",
-                  live.unfinished.size() == 2 && live.unfinished[1].retries == 2);
-
-    const std::vector<StoreEvent> end = StoreScript().started(1, 1).final_value(1, "0.5", 1).ended(1, 1).events();
-    here.store->append(end);
-    auto loading = here.store->load(TrialId{1});
-    const std::optional<TrialJobDetail> trial = co_await std::move(loading);
-    report_.check(5, "what its first end left behind is gone",
-                  trial && trial->status == TrialJobStatus::succeeded && trial->attempts == 2 && !trial->signal &&
-                      trial->exit_code == 0 && trial->message.empty() && trial->final_value == "0.5");
-    auto counting = reopened(here);
-    const ExperimentSnapshot after = co_await std::move(counting);
-    report_.check(3, "and it is counted once",
-                  after.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 0 &&
-                      after.by_status[static_cast<std::size_t>(TrialJobStatus::succeeded)] == 1);
+    const auto reopen = [this, &here] { return reopened(here); };
+    return check_reopening(here.store, reopen, report_);
   }
 
   awaitable<void> imports(Case& here) {
-    const std::vector<StoreEvent> events =
-        StoreScript().imported(1, 0.5).succeeded(1, "0.5").imported(2, 0.25).events();
-    here.store->append(events);
-    auto reopening = reopened(here);
-    const ExperimentSnapshot found = co_await std::move(reopening);
-    const std::vector<ResultImported>& results = found.imported;
-    report_.check(
-        3, "imported results are found in their order, and are no trials",
-        found.trials == 1 && results.size() == 2 && results[0].parameters == StoreScript::parameters_of(1) &&
-            results[0].value == 0.5 && results[1].value == 0.25 && results[1].after == 1 &&
-            results[1].history == std::vector<double>({0.1, 0.25}));
+    const auto reopen = [this, &here] { return reopened(here); };
+    return check_imports(here.store, reopen, report_);
   }
 
   awaitable<std::size_t> count_values(D& store) {

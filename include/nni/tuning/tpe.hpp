@@ -108,7 +108,8 @@ class Tpe {
     detail::Unvisited unvisited;
     std::vector<Record> records;
     std::vector<double> values;        ///< of all records, as they were suggested: kernels round
-    std::vector<std::uint32_t> order;  ///< finished records, best first
+    std::vector<std::uint32_t> order;  ///< finished records, the first `sorted` of them best first
+    std::size_t sorted = 0;
     std::vector<std::uint32_t> above;  ///< the good part of the last split
     std::unordered_map<std::uint64_t, std::uint32_t> running;
   };
@@ -118,6 +119,8 @@ class Tpe {
   std::uint32_t record(const Point& point);
   void settle(std::uint32_t index, State state, double loss);
   void split();
+  void sort_records();
+  [[nodiscard]] bool before(std::uint32_t one, std::uint32_t other) const;
   [[nodiscard]] std::vector<std::uint32_t> best_records() const;
   [[nodiscard]] std::vector<std::uint32_t>::iterator place_of(
       double loss, std::uint32_t index, std::vector<std::uint32_t>& ranked) const;

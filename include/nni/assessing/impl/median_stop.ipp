@@ -49,7 +49,28 @@ NNI_INLINE void MedianStop::trial_ended(const RunId& run, bool succeeded) {
   for (std::size_t step = 0; step < means.size(); ++step) steps_[step].insert(means[step]);
 }
 
-NNI_INLINE void MedianStop::Median::insert(double loss) {
+NNI_INLINE double MedianStop::Median::value() {
+  if (fresh_.size() > 16 + (lower_.size() + upper_.size()) / 8)
+    divide();
+  else
+    for (const double loss : fresh_) insert_into_heaps(loss);
+  fresh_.clear();
+  return upper_.front();
+}
+
+NNI_INLINE void MedianStop::Median::divide() {
+  std::vector<double> all = std::move(fresh_);
+  all.insert(all.end(), lower_.begin(), lower_.end());
+  all.insert(all.end(), upper_.begin(), upper_.end());
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  std::nth_element(all.begin(), middle, all.end());
+  lower_.assign(all.begin(), middle);
+  upper_.assign(middle, all.end());
+  std::make_heap(lower_.begin(), lower_.end(), std::less<>{});
+  std::make_heap(upper_.begin(), upper_.end(), std::greater<>{});
+}
+
+NNI_INLINE void MedianStop::Median::insert_into_heaps(double loss) {
   const auto push = [](std::vector<double>& heap, double value, auto order) {
     heap.push_back(value);
     std::push_heap(heap.begin(), heap.end(), order);

@@ -61,6 +61,7 @@ class SqliteReader {
  private:
   std::optional<StoredTrial> row_of(TrialId trial);
   TrialPage best(const TrialQuery& query);
+  void add_histories(TrialPage& page, const std::vector<StoredTrial>& rows);
   ProfileChanged profile();
   std::vector<ResultImported> imported();
   std::vector<Metric> current_metrics(const StoredTrial& trial);
@@ -72,6 +73,7 @@ class SqliteReader {
   Statement page_in_state_;
   Statement current_metrics_;
   Statement earlier_metrics_;
+  Statement values_between_;
 };
 
 }  // namespace nni::datastore::detail

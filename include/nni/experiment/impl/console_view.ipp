@@ -116,9 +116,14 @@ NNI_INLINE Line bar_line(const Progress& progress, std::string_view name, std::s
   return line;
 }
 
+NNI_INLINE std::string unfitting_verb(std::uint64_t count) {
+  return count == 1 ? " does not fit the new search space" : " do not fit the new search space";
+}
+
 NNI_INLINE Line state_line(const Progress& progress) {
   Line line{{"  " + std::to_string(progress.running) + " of " + std::to_string(progress.concurrency) + " running"}};
   if (progress.waiting != 0) line.push_back({", " + std::to_string(progress.waiting) + " waiting"});
+  if (progress.retrying != 0) line.push_back({", " + std::to_string(progress.retrying) + " waiting for a retry"});
   const Line ended = counts(progress.by_status);
   if (!ended.empty()) line.push_back({", "});
   line.insert(line.end(), ended.begin(), ended.end());
@@ -223,7 +228,7 @@ NNI_INLINE std::vector<Line> progress_lines(const Progress& progress, std::strin
   std::vector<Line> lines{bar_line(progress, name, columns), state_line(progress)};
   if (progress.status == ExperimentStatus::stopping)
     lines.push_back({{"  " + std::string(stopping_text), Look::notice}});
-  if (progress.waiting != 0 && !progress.waiting_reason.empty())
+  if ((progress.waiting != 0 || progress.paused) && !progress.waiting_reason.empty())
     lines.push_back({{"  waiting: " + printable(progress.waiting_reason), Look::notice}});
   if (progress.best_value) {
     lines.push_back({{"  best "},
@@ -261,6 +266,9 @@ NNI_INLINE std::string render_start(const ExperimentStart& start, std::string_vi
     text += ", resumed after " + detail::count_of(start.finished_before, "finished trial");
     if (start.adopted != 0) text += " with " + std::to_string(start.adopted) + " still running";
   }
+  if (start.imported != 0) text += ", with " + detail::count_of(start.imported, "imported result");
+  if (start.unfitting != 0)
+    text += ", " + detail::count_of(start.unfitting, "earlier result") + detail::unfitting_verb(start.unfitting);
   text += start.directory.empty() ? "; nothing is kept" : " in " + printable(start.directory.string());
   if (!how_to_resume.empty() && !start.directory.empty())
     text += "; to go on after a stop: " + std::string(how_to_resume);
@@ -305,6 +313,9 @@ NNI_INLINE std::string render_summary(
     add(counts);
   }
   if (!summary.message.empty()) add({{"  " + printable(summary.message), Look::bad}});
+  if (summary.unfitting != 0)
+    add({{"  " + detail::count_of(summary.unfitting, "result") + detail::unfitting_verb(summary.unfitting),
+          Look::notice}});
   if (summary.garbage_messages != 0)
     add({{"  " + detail::count_of(summary.garbage_messages, "message") + " of trials could not be understood",
           Look::notice}});

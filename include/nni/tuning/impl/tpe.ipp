@@ -189,12 +189,36 @@ NNI_INLINE void Tpe::settle(std::uint32_t index, State state, double loss) {
   own.loss = loss;
   if (!own.good) model.bad.set_weight(index, weight_of(state));
   if (state != State::finished) return;
-  model.order.insert(place_of(loss, index, model.order), index);
+  model.order.push_back(index);
+}
+
+// Results are sorted when a suggestion needs their order: a long history that is told at once is sorted once.
+NNI_INLINE void Tpe::sort_records() {
+  Model& model = *model_;
+  const auto better = [this](std::uint32_t one, std::uint32_t other) { return before(one, other); };
+  const auto begin = model.order.begin();
+  const auto middle = begin + static_cast<std::ptrdiff_t>(model.sorted);
+  if (model.order.end() - middle > 16) {
+    std::sort(middle, model.order.end(), better);
+    std::inplace_merge(begin, middle, model.order.end(), better);
+  } else {
+    for (auto next = middle; next != model.order.end(); ++next)
+      std::rotate(std::upper_bound(begin, next, *next, better), next, next + 1);
+  }
+  model.sorted = model.order.size();
+}
+
+// Among equal results the order of suggestion counts: what is suggested next must not depend on who finished first.
+NNI_INLINE bool Tpe::before(std::uint32_t one, std::uint32_t other) const {
+  const double here = model_->records[one].loss;
+  const double there = model_->records[other].loss;
+  return here < there || (here == there && one < other);
 }
 
 // Decides which records are good, and fits both mixtures.
 NNI_INLINE void Tpe::split() {
   Model& model = *model_;
+  sort_records();
   const std::vector<std::uint32_t> good = best_records();
   for (const std::uint32_t index : model.above) {
     model.records[index].good = false;
@@ -235,7 +259,6 @@ NNI_INLINE std::vector<std::uint32_t> Tpe::best_records() const {
   return ranked;
 }
 
-// Among equal results the order of suggestion counts: what is suggested next must not depend on who finished first.
 NNI_INLINE std::vector<std::uint32_t>::iterator Tpe::place_of(
     double loss, std::uint32_t index, std::vector<std::uint32_t>& ranked) const {
   return std::upper_bound(ranked.begin(), ranked.end(), loss, [this, index](double value, std::uint32_t other) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <iterator>
 #include <limits>
+#include <unordered_map>
 #include <utility>
 
 #include <boost/json.hpp>
@@ -119,7 +121,9 @@ NNI_INLINE SqliteReader::SqliteReader(Database& database)
       current_metrics_(database.prepare("SELECT timestamp, type, sequence, data FROM MetricData"
                                         " WHERE rowid BETWEEN ? AND ? AND +trialJobId = ? ORDER BY rowid")),
       earlier_metrics_(database.prepare("SELECT attempt, timestamp, type, sequence, data FROM nni_earlier_metrics"
-                                        " WHERE trial = ? ORDER BY attempt, position")) {}
+                                        " WHERE trial = ? ORDER BY attempt, position")),
+      values_between_(database_.prepare("SELECT trialJobId, data FROM MetricData WHERE rowid BETWEEN ? AND ?"
+                                        " AND +type = 'PERIODICAL' ORDER BY rowid")) {}
 
 NNI_INLINE StoredTrial read_trial(const Statement& row) {
   const auto time = [&row](int column) -> std::optional<TimePoint> {
@@ -265,12 +269,44 @@ NNI_INLINE TrialPage SqliteReader::page(const TrialQuery& query) {
   if (query.status) row.text(index++, to_string(*query.status));
   row.integer(index, sqlite_limit(query.limit));
   TrialPage page;
+  std::vector<StoredTrial> rows;
   while (row.next())
-    if (page.trials.size() < query.limit)
-      page.trials.push_back(std::move(read_trial(row).trial.detail));
-    else
+    if (page.trials.size() < query.limit) {
+      StoredTrial stored = read_trial(row);
+      page.trials.push_back(std::move(stored.trial.detail));
+      if (query.histories) rows.push_back(std::move(stored));
+    } else {
       page.more = true;
+    }
+  if (query.histories) add_histories(page, rows);
   return page;
+}
+
+// Trials that ran side by side have their values among each other, so they are read in one walk over all of them.
+NNI_INLINE void SqliteReader::add_histories(TrialPage& page, const std::vector<StoredTrial>& rows) {
+  page.histories.resize(rows.size());
+  std::unordered_map<std::string_view, std::size_t> places;
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    if (rows[at].metrics_first == 0) continue;
+    places.emplace(rows[at].id, at);
+    ranges.emplace_back(rows[at].metrics_first, rows[at].metrics_last);
+  }
+  std::sort(ranges.begin(), ranges.end());
+  for (std::size_t at = 0; at < ranges.size();) {
+    const std::int64_t first = ranges[at].first;
+    std::int64_t last = ranges[at].second;
+    // What lies far apart, because a trial was tried again later, is not worth the way between.
+    for (++at; at < ranges.size() && ranges[at].first <= last + 1000; ++at) last = std::max(last, ranges[at].second);
+    const RowScope scope(values_between_);
+    values_between_.integer(1, first).integer(2, last);
+    while (values_between_.next()) {
+      const auto place = places.find(values_between_.text(0));
+      if (place == places.end()) continue;
+      const std::optional<double> number = metric_scalar(json_string_content(values_between_.text(1)));
+      if (number && std::isfinite(*number)) page.histories[place->second].push_back(*number);
+    }
+  }
 }
 
 NNI_INLINE ProfileChanged SqliteReader::profile() {
