@@ -7,6 +7,11 @@
 /// nni/platforms/local.hpp (`nni::process`), nni/transport/http.hpp (`nni::http`). Programs that are trials include
 /// nni/trial.hpp only.
 
+#include <nni/assessing/median_stop.hpp>
 #include <nni/experiment/experiment.hpp>
 #include <nni/platforms/in_process.hpp>
+#include <nni/tuning/ask_tell.hpp>
+#include <nni/tuning/grid.hpp>
+#include <nni/tuning/random.hpp>
+#include <nni/tuning/tpe.hpp>
 #include <nni/version.hpp>
