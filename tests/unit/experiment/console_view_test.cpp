@@ -70,6 +70,14 @@ TEST_CASE("console: the start is one line with id, directory and the way to go o
   CHECK(render_start(start, "nni-digits --id abcd1234") ==
         "experiment digits (id abcd1234) in runs/abcd1234; to go on after a stop: nni-digits --id abcd1234\n");
 
+  SECTION("imported results, and results that do not fit, are counted") {
+    start.imported = 3;
+    start.unfitting = 1;
+    CHECK(
+        render_start(start, "") ==
+        "experiment digits (id abcd1234), with 3 imported results, 1 earlier result does not fit the new search space "
+        "in runs/abcd1234\n");
+  }
   SECTION("a resumed one says what it found") {
     start.resumed = true;
     start.finished_before = 12;
@@ -106,6 +114,21 @@ TEST_CASE("console: trials that wait are counted and the reason is told", "[cons
   REQUIRE(text.size() == 3);
   CHECK(text[1] == "  0 of 2 running, 3 waiting, 15 succeeded, 7 stopped early, 1 failed");
   CHECK(text[2] == "  waiting: all 2 machines are full");
+}
+
+TEST_CASE("console: retries that wait and a pause are shown", "[console]") {
+  Progress progress = half_way();
+  progress.best_value.reset();
+  progress.running = 0;
+  progress.retrying = 2;
+  progress.paused = true;
+  progress.waiting_reason = "paused by the user";
+
+  const auto text = render_progress(progress, "digits", eighty);
+
+  REQUIRE(text.size() == 3);
+  CHECK(text[1] == "  0 of 2 running, 2 waiting for a retry, 15 succeeded, 7 stopped early, 1 failed");
+  CHECK(text[2] == "  nothing starts: paused by the user");
 }
 
 TEST_CASE("console: without limits there is no bar and no estimate", "[console]") {
@@ -357,6 +380,15 @@ TEST_CASE("console: when lines come too fast they are counted instead, and none 
     CHECK_THAT(
         view.end(nni::Summary{}, {}, lines), Catch::Matchers::StartsWith("... 950 more trials ended, 1,000 in all\n"));
   }
+}
+
+TEST_CASE("console: a log file is told of a pause", "[console]") {
+  View view;
+  Progress progress = half_way();
+  progress.paused = true;
+  progress.waiting_reason = "paused by the user";
+
+  CHECK(view.progress(progress, at(0ms), lines) == "nothing starts: paused by the user\n");
 }
 
 TEST_CASE("console: a log file is told why nothing goes on, once per reason and not too often", "[console]") {

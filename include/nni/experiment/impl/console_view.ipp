@@ -229,7 +229,8 @@ NNI_INLINE std::vector<Line> progress_lines(const Progress& progress, std::strin
   if (progress.status == ExperimentStatus::stopping)
     lines.push_back({{"  " + std::string(stopping_text), Look::notice}});
   if ((progress.waiting != 0 || progress.paused) && !progress.waiting_reason.empty())
-    lines.push_back({{"  waiting: " + printable(progress.waiting_reason), Look::notice}});
+    lines.push_back({{(progress.paused ? "  nothing starts: " : "  waiting: ") + printable(progress.waiting_reason),
+                      Look::notice}});
   if (progress.best_value) {
     lines.push_back({{"  best "},
                      {short_number(*progress.best_value), Look::strong},
@@ -416,9 +417,9 @@ NNI_INLINE std::string View::left_out_line() {
 NNI_INLINE bool View::draws(const Progress& progress, SteadyPoint now, bool live) {
   if (live) return progress.status != progress_.status || redraws_.permits(now);
   // As lines: the numbers for the next trial's line, and now and then why nothing goes on.
-  const bool first = !progress_.max_trials && progress.max_trials;
+  const bool limit = progress_.max_trials != progress.max_trials;
   const bool reason = progress.waiting_reason != told_reason_ && !progress.waiting_reason.empty();
-  return first || reason || progress.best_trial != progress_.best_trial || progress.status != progress_.status;
+  return limit || reason || progress.best_trial != progress_.best_trial || progress.status != progress_.status;
 }
 
 NNI_INLINE std::string View::progress(const Progress& progress, SteadyPoint now, const Style& style) {
@@ -432,7 +433,9 @@ NNI_INLINE std::string View::progress(const Progress& progress, SteadyPoint now,
     text += std::string(detail::stopping_text) + "\n";
   if (progress.waiting_reason != told_reason_ && !progress.waiting_reason.empty() && reasons_.permits(now)) {
     told_reason_ = progress.waiting_reason;
-    text += detail::count_of(progress.waiting, "trial") + " waiting: " + printable(progress.waiting_reason) + "\n";
+    const std::string what =
+        progress.paused ? "nothing starts" : detail::count_of(progress.waiting, "trial") + " waiting";
+    text += what + ": " + printable(progress.waiting_reason) + "\n";
   }
   return text;
 }
