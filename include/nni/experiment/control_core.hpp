@@ -60,6 +60,7 @@ class ControlCore : public std::enable_shared_from_this<ControlCore> {
   mutable std::mutex mutex_;
   Control::Phase phase_ = Control::Phase::before;
   std::deque<Change> changes_;
+  bool posted_ = false;  // `drain` will run
   std::optional<boost::asio::any_io_executor> executor_;
   Progress progress_;
   std::function<void(Change)> carry_out_;  // only used on the executor

@@ -21,7 +21,8 @@ NNI_INLINE bool ControlCore::ask(Change change) {
   const std::lock_guard lock(mutex_);
   if (phase_ == Control::Phase::ended) return false;
   changes_.push_back(std::move(change));
-  if (executor_) boost::asio::post(*executor_, [self = shared_from_this()] { self->drain(); });
+  if (executor_ && !std::exchange(posted_, true))
+    boost::asio::post(*executor_, [self = shared_from_this()] { self->drain(); });
   return true;
 }
 
@@ -45,18 +46,16 @@ NNI_INLINE void ControlCore::begin(boost::asio::any_io_executor executor, std::f
   drain();
 }
 
-// One at a time, because what is carried out may ask for more.
+// What is asked for meanwhile has its own turn: who asks without end must not keep the experiment from running.
 NNI_INLINE void ControlCore::drain() {
-  while (carry_out_) {
-    Change change;
-    {
-      const std::lock_guard lock(mutex_);
-      if (changes_.empty()) return;
-      change = std::move(changes_.front());
-      changes_.pop_front();
-    }
-    carry_out_(std::move(change));
+  std::deque<Change> batch;
+  {
+    const std::lock_guard lock(mutex_);
+    batch.swap(changes_);
+    posted_ = false;
   }
+  for (Change& change : batch)
+    if (carry_out_) carry_out_(std::move(change));
 }
 
 NNI_INLINE void ControlCore::end() {
