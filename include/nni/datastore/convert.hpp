@@ -40,6 +40,7 @@ template <class From, class To>
 awaitable<Converted> copy_all(From& from, To& to, const ExperimentSnapshot& snapshot) {
   Converted result;
   std::vector<StoreEvent> events(1, StoreEvent(unfinished_copy(snapshot.profile)));
+  events.insert(events.end(), snapshot.imported.begin(), snapshot.imported.end());
   TrialQuery query;
   auto next_open = snapshot.unfinished.begin();
   for (bool more = true; more;) {

@@ -51,6 +51,12 @@ class JournalIndex {
   /// The trials that have not ended, in the order of their ids.
   [[nodiscard]] Selection unfinished() const;
 
+  /// Retries that a trial which has not ended has used up.
+  [[nodiscard]] std::uint32_t retries(TrialId trial) const noexcept;
+
+  /// Where results from elsewhere begin.
+  [[nodiscard]] const std::vector<std::uint64_t>& imported() const noexcept { return imported_; }
+
   /// What a snapshot says without looking into the file.
   [[nodiscard]] ExperimentSnapshot summary() const;
 
@@ -73,6 +79,7 @@ class JournalIndex {
   bool take_in(const RunStarted& event, std::uint64_t offset);
   bool take_in(const MetricReceived& event, std::uint64_t offset);
   bool take_in(const RunEnded& event, std::uint64_t offset);
+  bool take_in(const ResultImported& event, std::uint64_t offset);
 
   Live& live(TrialId trial);
   [[nodiscard]] const Entry* finished(TrialId trial) const noexcept;
@@ -83,6 +90,7 @@ class JournalIndex {
   std::uint64_t by_status_[8] = {};
   std::deque<Entry> entries_;  // by number
   std::unordered_map<std::uint64_t, Live> live_;
+  std::vector<std::uint64_t> imported_;
 };
 
 }  // namespace nni::datastore::detail

@@ -49,7 +49,15 @@ NNI_INLINE void add_last_run(std::vector<StoreEvent>& events, RunId run, const T
         events.emplace_back(MetricReceived(value));
   };
   add(false);
-  if (intent == nullptr) events.emplace_back(ended(run, end_of(trial), trial.status, trial.end_time.value_or(begun)));
+  if (intent == nullptr) {
+    RunEnded end = ended(run, end_of(trial), trial.status, trial.end_time.value_or(begun));
+    if (open != nullptr) {
+      end.retries = open->retries;
+      end.pause = open->pause;
+      if (open->ended_at != TimePoint{}) end.at = open->ended_at;
+    }
+    events.emplace_back(std::move(end));
+  }
   add(true);
 }
 
@@ -63,7 +71,9 @@ NNI_INLINE std::vector<StoreEvent> events_of(
     events.emplace_back(RunIntended(run, Placement(), at));
     for (const Metric& value : values)
       if (value.run.attempt == attempt) events.emplace_back(MetricReceived(value));
-    events.emplace_back(ended(run, JobEnd(EndKind::lost, 0, "an earlier attempt"), TrialJobStatus::waiting, at));
+    RunEnded end = ended(run, JobEnd(EndKind::lost, 0, "an earlier attempt"), TrialJobStatus::waiting, at);
+    if (open != nullptr) end.retries = open->retries;
+    events.emplace_back(std::move(end));
   }
   if (trial.attempts > 0) add_last_run(events, RunId{trial.trial, trial.attempts - 1}, trial, values, open);
   return events;

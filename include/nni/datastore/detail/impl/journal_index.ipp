@@ -104,6 +104,16 @@ NNI_INLINE bool JournalIndex::take_in(const RunEnded& event, std::uint64_t offse
   return true;
 }
 
+NNI_INLINE bool JournalIndex::take_in(const ResultImported&, std::uint64_t offset) {
+  imported_.push_back(offset);
+  return true;
+}
+
+NNI_INLINE std::uint32_t JournalIndex::retries(TrialId trial) const noexcept {
+  const auto found = live_.find(trial.number);
+  return found == live_.end() ? 0 : found->second.trial.retries;
+}
+
 NNI_INLINE bool JournalIndex::is_late(const Metric& metric) const noexcept {
   const auto found = live_.find(metric.run.trial.number);
   return found == live_.end() ? finished(metric.run.trial) != nullptr : !found->second.trial.is_current(metric.run);

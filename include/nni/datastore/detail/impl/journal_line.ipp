@@ -143,6 +143,7 @@ NNI_INLINE void read_members(MemberReader& in, ProfileChanged& event) {
   in.time("end", event.end_time);
   in.number("next_sequence", event.next_sequence);
   in.text("log_directory", event.log_directory);
+  in.text("settings", event.settings);
   in.last_json("params", event.params);
 }
 
@@ -201,7 +202,30 @@ NNI_INLINE void read_members(MemberReader& in, RunEnded& event) {
   in.word("how", parse_word<EndKind, EndKind::lost>, event.end.kind);
   in.number("code", event.end.code);
   in.word("why", parse_word<StopReason, StopReason::experiment_end>, event.end.why);
+  in.number("retries", event.retries);
+  std::int64_t pause = 0;
+  in.number("pause_ns", pause);
+  event.pause = Duration(pause);
   in.text("message", event.end.message);
+}
+
+NNI_INLINE void read_members(MemberReader& in, ResultImported& event) {
+  std::string numbers;
+  std::string parameters;
+  in.number("after", event.after);
+  in.text("numbers", numbers);
+  in.last_json("parameters", parameters);
+  event.parameters = Parameters(std::move(parameters));
+  for (const char* at = numbers.data(); at < numbers.data() + numbers.size(); ++at) {
+    double value = 0.0;
+    const auto [end, failure] = std::from_chars(at, numbers.data() + numbers.size(), value);
+    if (failure != std::errc{}) break;
+    event.history.push_back(value);
+    at = end;
+  }
+  if (event.history.empty()) return;
+  event.value = event.history.front();
+  event.history.erase(event.history.begin());
 }
 
 /// Reads an event of one type into a line.
@@ -239,6 +263,8 @@ NNI_INLINE std::optional<JournalLine> parse_journal_line(std::string_view json) 
     understood = read_event<RunStarted>(in, line);
   else if (in.pass("ended\""))
     understood = read_event<RunEnded>(in, line);
+  else if (in.pass("imported\""))
+    understood = read_event<ResultImported>(in, line);
   else if (in.pass("profile\""))
     understood = read_event<ProfileChanged>(in, line);
   else if (in.pass("synced\""))

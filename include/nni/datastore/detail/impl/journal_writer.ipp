@@ -108,6 +108,7 @@ NNI_INLINE void write_members(MemberWriter out, const ProfileChanged& event, std
   out.number("duration_ns", event.exec_duration.count()).time("start", event.start_time);
   if (event.end_time) out.time("end", *event.end_time);
   out.number("next_sequence", event.next_sequence).text("log_directory", event.log_directory);
+  out.text("settings", event.settings);
   out.last_json("params", event.params);
 }
 
@@ -144,7 +145,15 @@ NNI_INLINE void write_members(MemberWriter out, const MetricReceived& event, std
 NNI_INLINE void write_members(MemberWriter out, const RunEnded& event, std::uint64_t) {
   out.kind("ended").run(event.run).time("at", event.at).text("status", to_string(event.status));
   out.flag("last", event.final_attempt).text("how", to_string(event.end.kind));
-  out.number("code", event.end.code).text("why", to_string(event.end.why)).text("message", event.end.message).end();
+  out.number("code", event.end.code).text("why", to_string(event.end.why));
+  out.number("retries", event.retries).number("pause_ns", event.pause.count()).text("message", event.end.message).end();
+}
+
+NNI_INLINE void write_members(MemberWriter out, const ResultImported& event, std::uint64_t) {
+  std::string numbers = to_json_text(event.value);
+  for (const double value : event.history) numbers += "," + to_json_text(value);
+  out.kind("imported").number("after", event.after).text("numbers", numbers);
+  out.last_json("parameters", event.parameters.text());
 }
 
 NNI_INLINE void JournalWriter::begin() {
