@@ -25,9 +25,9 @@ namespace nni {
 ///  3. `generate` answers nothing when it has no more to suggest; it may have more after the next `observe`;
 ///  4. each finished trial is observed once; trials without a usable value are observed too (`succeeded()` is false);
 ///  5. after `update_search_space` suggestions come from the new space; results of the old one that still fit are kept;
-///  6. a resumed experiment observes its history in the order of trial ids and goes on with the next unused k. Two
-///     hooks are optional: `adopt(id, parameters)` tells a trial that has not ended, `resume_at(k)` that the history is
-///     complete and k comes next. Results that were imported are observed too, under `imported_parameter`.
+///  6. a resumed experiment observes its history in the order of trial ids and goes on with the next unused k. The
+///     hook `adopt(id, parameters)`, which tells a trial that has not ended, is optional. Results that were imported are
+///     observed too, under `imported_parameter`.
 ///
 /// @tparam T  policy type; declares `using role = nni::role::tuner;`
 /// @see nni::tuning::Random, nni::tuning::Tpe, docs/how-to/tuner.md

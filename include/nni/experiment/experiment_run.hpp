@@ -246,7 +246,6 @@ awaitable<void> Experiment<Service, Policies...>::replay(detail::Board& board) {
       const RunId run{trial.trial, trial.attempts == 0 ? 0 : trial.attempts - 1};
       advisor_.replay_unfinished(trial.parameter, trial.parameters, run, trial.history);
     }
-  if constexpr (requires { advisor_.replayed(); }) advisor_.replayed();
 }
 
 // Results from elsewhere are told where they were told first: what a tuner suggests may depend on the order.

@@ -68,12 +68,6 @@ class AsAdvisor {
     tuner_.observe(outcome);
   }
 
-  /// Everything that was known before a resume has been told. A tuner that remembers what it has suggested is told by
-  /// its hook `resume_at` where it goes on: it makes no suggestion before that one again.
-  void replayed() {
-    if constexpr (requires { tuner_.resume_at(ParameterId{}); }) tuner_.resume_at(ParameterId{next_});
-  }
-
   /// Suggestions come from another space from now on.
   /// @throws ConfigError  when the tuner cannot search it; then nothing has changed
   void update_search_space(const SearchSpace& space) { tuner_.update_search_space(space); }

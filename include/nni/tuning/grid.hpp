@@ -51,9 +51,6 @@ class Grid {
   /// Takes up a trial that was suggested before a resume and has not ended.
   void adopt(ParameterId id, const Parameters& parameters);
 
-  /// Says which suggestion is the next; those before it were told by `observe` and `adopt`.
-  void resume_at(ParameterId next);
-
   /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
   void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
@@ -77,6 +74,8 @@ class Grid {
   bool was_tried() const;
   Point point() const;
   void note(const Parameters& parameters);
+  void tell(ParameterId id, const Parameters& parameters);
+  void go_on();
   bool active(std::size_t axis) const;
 
   SearchSpace space_;
@@ -84,6 +83,7 @@ class Grid {
   std::unordered_set<std::string> tried_;  ///< parameters that the walk leaves out
   std::uint64_t first_ = 0;                ///< the suggestion with which the walk began
   std::uint64_t next_ = 0;                 ///< the suggestion that `advance` leads to
+  std::uint64_t told_ = 0;                 ///< suggestions before this one were made elsewhere, and told
   bool fresh_ = true;                      ///< the walk stands on a point that was not looked at
   bool ended_ = false;
 };

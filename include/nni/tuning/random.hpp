@@ -48,9 +48,6 @@ class Random {
   /// Takes up a trial that was suggested before a resume and has not ended.
   void adopt(ParameterId id, const Parameters& parameters);
 
-  /// Says which suggestion is the next; those before it were told by `observe` and `adopt`.
-  void resume_at(ParameterId next);
-
   /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
   void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
@@ -58,7 +55,8 @@ class Random {
  private:
   void draw(ParameterId id, std::uint32_t stream, Point& into);
   bool draw_unvisited(ParameterId id, Point& into);
-  void visit(const Parameters& parameters);
+  void tell(ParameterId id, const Parameters& parameters);
+  void go_on();
 
   SearchSpace space_;
   Seed seed_;
@@ -66,6 +64,7 @@ class Random {
   detail::Unvisited before_;       ///< `unvisited_` as it was before `first_`
   ParameterId first_{};            ///< the first suggestion from this space
   ParameterId next_{};             ///< the suggestions from there to here are in `unvisited_`
+  ParameterId told_{};             ///< suggestions before this one were made elsewhere, and told
   std::vector<double> positions_;  ///< kept to save an allocation per suggestion
 };
 

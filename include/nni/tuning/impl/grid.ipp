@@ -11,6 +11,7 @@ NNI_INLINE void Grid::start(const SearchSpace& space, const Objectives&) { updat
 
 NNI_INLINE void Grid::update_search_space(const SearchSpace& space) {
   if (space.empty()) throw config_error("space", "has no dimensions; a grid needs at least one");
+  go_on();
   std::vector<Parameters> before;
   for (const std::string& text : tried_) before.emplace_back(text);
   if (next_ > first_) {
@@ -32,13 +33,20 @@ NNI_INLINE void Grid::note(const Parameters& parameters) {
 
 NNI_INLINE void Grid::observe(const TrialOutcome& outcome) {
   // Own suggestions are behind the walk already.
-  if (outcome.parameter.value >= next_) note(outcome.parameters);
+  if (outcome.parameter.value >= next_) tell(outcome.parameter, outcome.parameters);
 }
 
-NNI_INLINE void Grid::adopt(ParameterId, const Parameters& parameters) { note(parameters); }
+NNI_INLINE void Grid::adopt(ParameterId id, const Parameters& parameters) { tell(id, parameters); }
 
-NNI_INLINE void Grid::resume_at(ParameterId next) {
-  first_ = next_ = next.value;
+NNI_INLINE void Grid::tell(ParameterId id, const Parameters& parameters) {
+  if (id != imported_parameter && id.value >= told_) told_ = id.value + 1;
+  note(parameters);
+}
+
+// Behind the last suggestion that was made before a resume.
+NNI_INLINE void Grid::go_on() {
+  if (told_ <= next_) return;
+  first_ = next_ = told_;
   rewind();
 }
 
@@ -49,6 +57,7 @@ NNI_INLINE std::optional<Parameters> Grid::generate(ParameterId id) {
 }
 
 NNI_INLINE bool Grid::suggest(ParameterId id, Point& into) {
+  go_on();
   // The walk stands on the last suggestion; what lies before it is reached from the beginning.
   if (id.value < first_) first_ = 0;
   if (id.value < next_ && (ended_ || id.value + 1 < next_)) {

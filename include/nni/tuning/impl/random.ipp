@@ -12,6 +12,7 @@ NNI_INLINE Random::Random(SearchSpace space, Seed seed)
 NNI_INLINE void Random::start(const SearchSpace& space, const Objectives&) { update_search_space(space); }
 
 NNI_INLINE void Random::update_search_space(const SearchSpace& space) {
+  go_on();
   detail::Unvisited unvisited(space);
   if (unvisited.active()) {
     Point point;
@@ -36,20 +37,23 @@ NNI_INLINE void Random::update_search_space(const SearchSpace& space) {
   first_ = next_;
 }
 
-NNI_INLINE void Random::visit(const Parameters& parameters) {
+NNI_INLINE void Random::tell(ParameterId id, const Parameters& parameters) {
+  if (id != imported_parameter && id >= told_) told_.value = id.value + 1;
   if (!unvisited_.active()) return;
   if (const std::optional<Point> point = space_.to_point(parameters)) unvisited_.visit(space_.index_of(*point));
 }
 
 NNI_INLINE void Random::observe(const TrialOutcome& outcome) {
   // Own suggestions are known already.
-  if (outcome.parameter >= next_) visit(outcome.parameters);
+  if (outcome.parameter >= next_) tell(outcome.parameter, outcome.parameters);
 }
 
-NNI_INLINE void Random::adopt(ParameterId, const Parameters& parameters) { visit(parameters); }
+NNI_INLINE void Random::adopt(ParameterId id, const Parameters& parameters) { tell(id, parameters); }
 
-NNI_INLINE void Random::resume_at(ParameterId next) {
-  first_ = next_ = next;
+// Behind the last suggestion that was made before a resume.
+NNI_INLINE void Random::go_on() {
+  if (told_ <= next_) return;
+  first_ = next_ = told_;
   before_ = unvisited_;
 }
 
@@ -60,6 +64,7 @@ NNI_INLINE std::optional<Parameters> Random::generate(ParameterId id) {
 }
 
 NNI_INLINE bool Random::suggest(ParameterId id, Point& into) {
+  go_on();
   if (!unvisited_.active()) {
     draw(id, 0, into);
     if (id >= next_) next_.value = id.value + 1;
