@@ -52,34 +52,20 @@
 /// nni/platforms/local.hpp (`nni::process`), nni/transport/http.hpp (`nni::http`). Programs that are trials include
 /// nni/trial.hpp only.
 
-// ---- nni/experiment/experiment.hpp
+// ---- nni/assessing/median_stop.hpp
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <exception>
-#include <filesystem>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
-
-#include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/post.hpp>
-
-// ---- nni/assessing/none.hpp
-
+#include <cstddef>
 #include <span>
+#include <unordered_map>
+#include <vector>
 
 // ---- nni/concepts/assessor.hpp
 
 #include <concepts>
 
 // ---- nni/concepts/role_check.hpp
+
+#include <type_traits>
 
 namespace nni {
 
@@ -96,8 +82,6 @@ concept PlaysRole = std::same_as<typename std::remove_cvref_t<P>::role, R>;
 }  // namespace nni
 
 // ---- nni/core/capabilities.hpp
-
-#include <cstddef>
 
 namespace nni {
 
@@ -120,7 +104,11 @@ enum class Verdict { good, bad };
 
 #include <compare>
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 
 // ---- nni/core/macros.hpp
 
@@ -216,6 +204,9 @@ struct ParameterId {
 
   friend constexpr auto operator<=>(const ParameterId&, const ParameterId&) = default;
 };
+
+/// Stands for results that were obtained elsewhere; no suggestion has it.
+inline constexpr ParameterId imported_parameter{~std::uint64_t{0}};
 
 /// What a platform calls a run.
 class JobId {
@@ -339,6 +330,86 @@ concept Assessor =
 
 }  // namespace nni
 
+// ---- nni/assessing/median_stop.hpp
+
+namespace nni::assessing {
+
+/// Settings of `MedianStop`.
+struct MedianStopOptions {
+  int start_step = 0;  ///< a trial with fewer intermediate results than this goes on in any case, at least 0
+};
+
+/// Stops a trial whose best intermediate result is worse than the median of what others had at the same step.
+///
+/// What counts of another trial is the mean of its intermediate results up to that step, and only if it ended
+/// successfully and reported that many. As long as there is no such trial, every trial goes on. With an even number
+/// of them the worse of the two middle ones is taken, so that a trial has the benefit of the doubt.
+///
+/// A value that is not a number counts as the worst possible.
+///
+/// Cost per intermediate result: O(log n) for each trial that ended since the last verdict at that step; memory 8 bytes per step
+/// of each successful trial.
+///
+/// Sources: Golovin, Solnik, Moitra, Kochanski, Karro, Sculley, "Google Vizier: a service for black-box optimization",
+/// KDD 2017, section 3.2.2; NNI 3.0, median stop assessor.
+class MedianStop {
+ public:
+  using role = role::assessor;
+
+  /// @throws ConfigError  when `start_step` is negative
+  explicit MedianStop(MedianStopOptions options = {});
+
+  void start(const Objectives& goals);
+  [[nodiscard]] Verdict assess(const RunId& run, std::span<const double> history);
+  void trial_ended(const RunId& run, bool succeeded);
+
+ private:
+  /// The larger half of some losses as a heap with the smallest on top, the smaller half the other way round.
+  class Median {
+   public:
+    void insert(double loss) { fresh_.push_back(loss); }
+    [[nodiscard]] bool empty() const noexcept { return upper_.empty() && fresh_.empty(); }
+    /// Element n/2 of n, counted from the best.
+    [[nodiscard]] double value();
+
+   private:
+    void insert_into_heaps(double loss);
+    void divide();
+
+    std::vector<double> fresh_;  ///< in no heap yet: after a resume, all at once is cheaper than one by one
+    std::vector<double> lower_;
+    std::vector<double> upper_;
+  };
+
+  /// What is known of a run that has not ended.
+  struct Progress {
+    std::vector<double> means;  ///< of the losses up to each step
+    double sum = 0.0;
+    double best = 0.0;
+  };
+
+  [[nodiscard]] double loss(double value) const noexcept;
+
+  MedianStopOptions options_;
+  Objectives goals_;
+  std::unordered_map<RunId, Progress> running_;
+  std::vector<Median> steps_;  ///< of the successful runs with at least so many steps, from one
+};
+
+static_assert(Assessor<MedianStop>);
+
+}  // namespace nni::assessing
+
+// ---- nni/experiment/experiment.hpp
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <tuple>
+
 // ---- nni/assessing/none.hpp
 
 namespace nni::assessing {
@@ -399,6 +470,10 @@ template <class T>
 concept CoroutineSafe = !std::is_aggregate_v<T> || std::is_trivially_destructible_v<T>;
 
 }  // namespace nni
+
+// ---- nni/async/context.hpp
+
+#include <boost/asio/any_io_executor.hpp>
 
 // ---- nni/core/result.hpp
 
@@ -2015,6 +2090,7 @@ class ProfileChanged {
   std::optional<TimePoint> end_time;
   std::uint64_t next_sequence = 0;  ///< sequence id of the next trial
   std::string log_directory;
+  std::string settings;  ///< JSON text: limits and search spaces in force, for a resume; a store keeps it verbatim
 };
 
 /// The advisor (or a user) ordered a trial.
@@ -2055,7 +2131,8 @@ class MetricReceived {
   Metric metric;
 };
 
-/// A run has ended. With `final_attempt` the trial has ended too, with `status`.
+/// A run has ended. With `final_attempt` the trial has ended too, with `status`; a later `RunIntended` of the same trial
+/// opens it again.
 class RunEnded {
  public:
   RunEnded() = default;
@@ -2064,10 +2141,24 @@ class RunEnded {
   TrialJobStatus status = TrialJobStatus::unknown;
   bool final_attempt = true;
   TimePoint at{};
+  std::uint32_t retries = 0;  ///< retries of this trial that are used up, the one that this end leads to included
+  Duration pause{};           ///< how long the trial waits before its next attempt
+};
+
+/// A result that was obtained elsewhere: the advisor learns from it, and it is no trial of this experiment.
+class ResultImported {
+ public:
+  ResultImported() = default;
+
+  Parameters parameters;
+  double value = 0.0;           ///< finite
+  std::vector<double> history;  ///< intermediate results, oldest first; may be empty
+  std::uint64_t after = 0;      ///< trials that were ordered before it was told to the advisor
 };
 
 /// What a data store records, in order. Replaying the events rebuilds the ledger exactly.
-using StoreEvent = std::variant<ProfileChanged, TrialOrdered, RunIntended, RunStarted, MetricReceived, RunEnded>;
+using StoreEvent =
+    std::variant<ProfileChanged, TrialOrdered, RunIntended, RunStarted, MetricReceived, RunEnded, ResultImported>;
 
 /// How far a store has come: the number of events appended so far.
 struct StorePosition {
@@ -2088,6 +2179,9 @@ class UnfinishedTrial {
   std::uint32_t intermediates = 0;         ///< number of intermediate values of the open run
   std::vector<double> history;             ///< numbers of these values, in order; not a number where there was none
   std::optional<std::string> final_value;  ///< JSON text of its first final value
+  std::uint32_t retries = 0;               ///< retries used up, as the last end of a run said
+  Duration pause{};                        ///< between `ended_at` and its next attempt; zero: none
+  TimePoint ended_at{};                    ///< of its last run, when that has ended
 };
 
 /// What a data store knows when it is opened. Empty for a new experiment.
@@ -2100,6 +2194,7 @@ class ExperimentSnapshot {
   std::uint64_t trials = 0;                 ///< trials ever ordered; ids 1 to `trials` exist
   std::uint64_t by_status[8] = {};          ///< finished trials, indexed by `TrialJobStatus`
   std::vector<UnfinishedTrial> unfinished;  ///< in the order of their ids
+  std::vector<ResultImported> imported;     ///< in the order in which they were recorded
 };
 
 /// A page of trials to read.
@@ -2111,6 +2206,8 @@ struct TrialQuery {
   /// Instead of the order of ids: the best final values first, by this direction, of trials with a finite one in
   /// `status` (absent: SUCCEEDED); equal ones by id. `after` does not count.
   std::optional<Direction> best = {};
+
+  bool histories = false;  ///< also the intermediate numbers of each trial, for who reads many; not with `best`
 };
 
 /// A page of trials.
@@ -2119,6 +2216,10 @@ class TrialPage {
   TrialPage() = default;
   std::vector<TrialJobDetail> trials;  ///< in the order of their ids, or as `TrialQuery::best` says
   bool more = false;                   ///< there are further trials behind the last one
+
+  /// With `TrialQuery::histories`, for each trial: the finite numbers among the intermediate results of its last attempt,
+  /// in their order. A store may leave it empty; then `metrics` is asked for each trial.
+  std::vector<std::vector<double>> histories;
 };
 
 }  // namespace nni
@@ -2401,7 +2502,9 @@ namespace nni {
 ///  3. `generate` answers nothing when it has no more to suggest; it may have more after the next `observe`;
 ///  4. each finished trial is observed once; trials without a usable value are observed too (`succeeded()` is false);
 ///  5. after `update_search_space` suggestions come from the new space; results of the old one that still fit are kept;
-///  6. a resumed experiment observes its history in the order of trial ids and goes on with the next unused k.
+///  6. a resumed experiment observes its history in the order of trial ids and goes on with the next unused k. The
+///     hook `adopt(id, parameters)`, which tells a trial that has not ended, is optional. Results that were imported are
+///     observed too, under `imported_parameter`.
 ///
 /// @tparam T  policy type; declares `using role = nni::role::tuner;`
 /// @see nni::tuning::Random, nni::tuning::Tpe, docs/how-to/tuner.md
@@ -2473,9 +2576,488 @@ static_assert(DataStore<Memory>);
 
 }  // namespace nni::datastore
 
+// ---- nni/experiment/control.hpp
+
+#include <future>
+
+// ---- nni/experiment/summary.hpp
+
+namespace nni {
+
+/// What an experiment came to.
+class Summary {
+ public:
+  Summary() = default;
+
+  /// The succeeded trial with the best final value, by the experiment's direction; nothing when none has a value.
+  [[nodiscard]] const TrialJobDetail* best() const noexcept { return top.empty() ? nullptr : &top.front(); }
+
+  /// Trials that ended in one state.
+  [[nodiscard]] std::uint64_t count(TrialJobStatus which) const noexcept {
+    return by_status[static_cast<std::size_t>(which)];
+  }
+
+  /// Everything above and the listed trials as one JSON object.
+  [[nodiscard]] std::string to_json() const;
+
+  /// The listed trials, one line each: id, sequence, status, value, duration in seconds, then one column per parameter.
+  [[nodiscard]] std::string to_csv() const;
+
+  ExperimentId id;
+  std::string name;
+  std::filesystem::path directory;  ///< empty when nothing was written
+  ExperimentStatus status = ExperimentStatus::initialized;
+  std::string message;  ///< why it is in `error`
+  Direction direction = minimize;
+  std::uint64_t seed = 0;
+  Duration duration{};                   ///< active time, previous sessions included
+  std::uint64_t ordered = 0;             ///< trials ever ordered
+  std::uint64_t finished = 0;            ///< trials that ended
+  std::uint64_t by_status[8] = {};       ///< of these, by `TrialJobStatus`
+  std::uint64_t unfitting = 0;           ///< results that do not fit the search space in force at the end
+  std::uint64_t garbage_messages = 0;    ///< messages that could not be understood
+  std::uint64_t late_messages = 0;       ///< messages that arrived after the end of their run
+  std::vector<TrialJobDetail> top;       ///< the best trials, best first, 10 at most
+  std::vector<TrialJobDetail> failures;  ///< the first failed trials, 10 at most
+  std::vector<TrialJobDetail> trials;    ///< in the order of their ids, `summary_trials` at most
+};
+
+/// The number of a trial's final value; nothing when it has none or it is not finite.
+[[nodiscard]] std::optional<double> final_number(const TrialJobDetail& trial);
+
+}  // namespace nni
+
+// ---- nni/experiment/observer.hpp
+
+namespace nni {
+
+/// What is known when an experiment begins.
+class ExperimentStart {
+ public:
+  ExperimentStart() = default;
+
+  ExperimentId id;
+  std::string name;
+  std::filesystem::path directory;  ///< empty when nothing is written
+  std::string platform;             ///< for instance `local`
+  bool resumed = false;
+  std::uint64_t finished_before = 0;  ///< trials that had ended when it was resumed
+  std::size_t adopted = 0;            ///< live trials taken over from a manager that died
+  std::size_t imported = 0;           ///< results from elsewhere that the advisor was told
+  std::uint64_t unfitting = 0;        ///< earlier results that do not fit the search space in force
+};
+
+/// How an experiment stands at one moment.
+class Progress {
+ public:
+  Progress() = default;
+
+  ExperimentStatus status = ExperimentStatus::running;
+  std::uint64_t ordered = 0;  ///< trials ever ordered
+  std::uint64_t finished = 0;
+  std::uint64_t by_status[8] = {};  ///< finished trials, indexed by `TrialJobStatus`
+  std::size_t running = 0;
+  std::size_t waiting = 0;      ///< ordered or submitted, not started
+  std::size_t retrying = 0;     ///< in the pause before their next attempt
+  bool paused = false;          ///< no trial starts for now; `waiting_reason` says why
+  std::uint64_t unfitting = 0;  ///< earlier results that do not fit the search space in force
+  std::string waiting_reason;   ///< why the first of them waits, for people; empty when none says
+  std::size_t concurrency = 1;
+  std::optional<std::uint64_t> max_trials;
+  std::optional<Duration> max_duration;
+  Duration elapsed{};                  ///< active time, previous sessions included
+  Duration session_elapsed{};          ///< since this run began
+  std::uint64_t session_finished = 0;  ///< trials that ended in this run
+  Direction direction = minimize;
+  std::optional<double> best_value;
+  TrialId best_trial;
+  Parameters best_parameters;
+};
+
+/// Hooks that are called on the experiment's thread. They must not block; a hook that throws ends the experiment.
+struct Observer {
+  std::function<void(const ExperimentStart&)> on_start{};
+  std::function<void(const TrialJobDetail&)> on_trial_ended{};
+  /// Called after something changed, at most once per turn of the loop.
+  std::function<void(const Progress&)> on_progress{};
+  std::function<void(const Summary&)> on_end{};
+};
+
+}  // namespace nni
+
+// ---- nni/experiment/control.hpp
+
+namespace nni {
+
+namespace detail {
+
+class ControlCore;
+
+/// @name What a `Control` asks for, carried out on the experiment's thread.
+/// @{
+struct SetConcurrency {
+  std::size_t value = 1;
+};
+struct SetMaxTrials {
+  std::optional<std::uint64_t> value{};
+};
+struct SetMaxDuration {
+  std::optional<Duration> value{};
+};
+class UpdateSearchSpace {
+ public:
+  UpdateSearchSpace() = default;
+  explicit UpdateSearchSpace(SearchSpace what) : space(std::make_shared<const SearchSpace>(std::move(what))) {}
+  std::shared_ptr<const SearchSpace> space;
+};
+struct PauseTrials {};
+struct ResumeTrials {};
+struct StopExperiment {};
+struct CancelTrial {
+  TrialId trial{};
+};
+class TellWhenRecorded {
+ public:
+  TellWhenRecorded() = default;
+  explicit TellWhenRecorded(std::shared_ptr<std::promise<bool>> who) : answer(std::move(who)) {}
+  std::shared_ptr<std::promise<bool>> answer;
+};
+using Change = std::variant<SetConcurrency, SetMaxTrials, SetMaxDuration, UpdateSearchSpace, PauseTrials, ResumeTrials,
+                            StopExperiment, CancelTrial, TellWhenRecorded>;
+/// @}
+
+}  // namespace detail
+
+/// Steers an experiment, from any thread, before, while and after it runs: `experiment.control()`.
+///
+/// A handle is small, copied freely, and may outlive the experiment. What it asks for is checked at once, with the
+/// messages of `ExperimentOptions`, and carried out on the experiment's thread: bigger limits place waiting trials at
+/// once, smaller ones let running trials end by themselves. Changes are recorded before anything that follows from them
+/// is, so they survive a kill of the process; docs/how-to/steer-an-experiment.md says what a resume makes of them. What
+/// is asked for before `run` happens when it begins.
+///
+/// Every request answers true when it was taken, and false when the experiment has ended: then nothing happens. None of
+/// them waits, except `wait_until_recorded`.
+class Control {
+ public:
+  /// Where the experiment is.
+  enum class Phase : std::uint8_t { before, running, ended };
+
+  explicit Control(std::shared_ptr<detail::ControlCore> core) : core_(std::move(core)) {}
+
+  /// Changes the number of live trials.
+  /// @throws ConfigError  outside of 1 to 100,000
+  bool set_concurrency(std::size_t trials) const;
+
+  /// Changes the budget of trials, those counted that were ordered before; nothing: no limit. Trials that were ordered
+  /// already run in any case.
+  /// @throws ConfigError  for 0
+  bool set_max_trials(std::optional<std::uint64_t> trials) const;
+
+  /// Changes the budget of active time, counted from the first start of the experiment; nothing: no limit.
+  /// @throws ConfigError  when it is not positive
+  bool set_max_duration(std::optional<Duration> duration) const;
+
+  /// Suggestions come from another space from now on. Trials that were ordered already run as they are, and results
+  /// that fit the new space are kept.
+  /// @throws ConfigError  for a space without dimensions
+  /// @throws Error        `Errc::unsupported` when the advisor of this experiment has no `update_search_space`
+  bool update_search_space(SearchSpace space) const;
+
+  /// No trial starts until `resume`; running ones go on. The time until then does not count as active.
+  bool pause() const;
+
+  /// Takes `pause` back.
+  bool resume() const;
+
+  /// Stops the experiment: no trial starts, live ones are stopped, `run` returns. A resume goes on with it.
+  bool stop() const;
+
+  /// Cancels one trial, whether it waits, runs, or waits for a retry; it ends as USER_CANCELED. One that is unknown or has
+  /// ended is left alone.
+  bool cancel(TrialId trial) const;
+
+  /// Waits until everything that was asked for so far is recorded so that it survives a loss of power. Not on the
+  /// experiment's thread (not in an observer), where it would wait for itself; before `run` it waits for `run`.
+  /// @returns false when the experiment ended before
+  bool wait_until_recorded() const;
+
+  /// How the experiment stands, not older than the last turn of its loop. Before `run`: what the options say.
+  [[nodiscard]] Progress status() const;
+
+  [[nodiscard]] Phase phase() const;
+
+ private:
+  std::shared_ptr<detail::ControlCore> core_;
+};
+
+}  // namespace nni
+
+// ---- nni/experiment/control_core.hpp
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+
+// ---- nni/core/random.hpp
+
+#include <array>
+
+namespace nni {
+
+/// Start of all random choices of a tuner. Made by `nni::seed(7)`, so that a bare number is never taken for one.
+struct Seed {
+  std::uint64_t value = 0;
+
+  friend constexpr bool operator==(const Seed&, const Seed&) = default;
+};
+
+/// A seed chosen by the user: the same seed and the same results give the same suggestions.
+[[nodiscard]] constexpr Seed seed(std::uint64_t value) noexcept { return Seed{value}; }
+
+/// A fresh seed from the system's source of randomness. It is below 2^53, so that every JSON reader keeps it exactly.
+[[nodiscard]] Seed random_seed();
+
+/// Philox4x32-10: turns a 128-bit counter and a 64-bit key into 128 random bits.
+///
+/// It has no state, so the k-th number of a sequence needs none of those before it.
+/// Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011, section 4.3.
+///
+/// @param counter  four words; neighbouring counters give independent results
+/// @param key      two words
+[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32(
+    std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) noexcept {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t even = std::uint64_t{0xD2511F53} * counter[0];
+    const std::uint64_t odd = std::uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<std::uint32_t>(odd >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(odd),
+               static_cast<std::uint32_t>(even >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(even)};
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  return counter;
+}
+
+/// The random numbers of one suggestion: a function of seed, parameter id and stream, whatever was drawn before.
+///
+/// A resumed experiment therefore goes on with the numbers that an uninterrupted one would have drawn.
+class CounterRandom {
+ public:
+  /// @param seed    of the tuner
+  /// @param id      which suggestion
+  /// @param stream  separates independent uses within one suggestion
+  CounterRandom(Seed seed, ParameterId id, std::uint32_t stream = 0) noexcept
+      : key_{low(seed.value), high(seed.value)}, counter_{low(id.value), high(id.value), 0, stream} {}
+
+  /// 64 random bits.
+  [[nodiscard]] std::uint64_t next() noexcept {
+    if (left_ == 0) {
+      const std::array<std::uint32_t, 4> words = philox4x32(counter_, key_);
+      bits_ = {std::uint64_t{words[1]} << 32 | words[0], std::uint64_t{words[3]} << 32 | words[2]};
+      ++counter_[2];
+      left_ = 2;
+    }
+    return bits_[2 - left_--];
+  }
+
+  /// Uniform in the open interval (0, 1): an odd multiple of 2^-53.
+  [[nodiscard]] double uniform() noexcept { return (static_cast<double>(next() >> 12) + 0.5) * 0x1p-52; }
+
+  /// Uniform in [0, bound).
+  /// @param bound  at least 1
+  [[nodiscard]] std::uint64_t below(std::uint64_t bound) noexcept;
+
+  /// Normal with mean 0 and deviation 1, by the polar method: two numbers at a time.
+  /// Source: Marsaglia, Bray, "A convenient method for generating normal variables", SIAM Review 6, 1964.
+  [[nodiscard]] double normal() noexcept;
+
+ private:
+  static constexpr std::uint32_t low(std::uint64_t value) noexcept { return static_cast<std::uint32_t>(value); }
+  static constexpr std::uint32_t high(std::uint64_t value) noexcept { return static_cast<std::uint32_t>(value >> 32); }
+
+  std::array<std::uint32_t, 2> key_;
+  std::array<std::uint32_t, 4> counter_;
+  std::array<std::uint64_t, 2> bits_{};
+  unsigned left_ = 0;
+  bool has_normal_ = false;
+  double normal_ = 0.0;  ///< the second number of a pair
+};
+
+/// Probability that a standard normal number is at most `x`.
+[[nodiscard]] double normal_cdf(double x) noexcept;
+
+/// The inverse of `normal_cdf`, to about 1e-15 relative.
+///
+/// A rational start value, made exact by Halley's iteration on the complementary error function.
+///
+/// @param probability  in [0, 1]; 0 and 1 give minus and plus infinity
+/// Source: Abramowitz and Stegun, "Handbook of mathematical functions", 26.2.23, for the start value.
+[[nodiscard]] double normal_quantile(double probability) noexcept;
+
+}  // namespace nni
+
+// ---- nni/core/retry.hpp
+
+namespace nni {
+
+/// Which ends of a run are followed by another attempt, when there are retries.
+enum class RetryOn : std::uint8_t {
+  losses,   ///< the platform lost the run or could not start it
+  failures  ///< also what the trial did itself: another exit code than 0, a signal, an exception
+};
+
+/// Pauses between attempts: they double, up to a limit.
+struct Backoff {
+  Duration first = std::chrono::seconds(1);   ///< before the first retry; zero: none at all
+  Duration limit = std::chrono::minutes(10);  ///< the longest pause, not below `first`
+};
+
+/// The pause before a retry: `first` doubled for each retry before it, moved by up to a quarter up or down so that
+/// trials that failed together do not come back together, and never above the limit.
+///
+/// It depends on its arguments only, so an experiment with one seed pauses alike each time.
+///
+/// @param retry  which retry follows, 1 or more
+/// @param seed   of the experiment
+/// @returns      zero or more
+[[nodiscard]] Duration pause_before(std::uint32_t retry, const Backoff& backoff, Seed seed, TrialId trial);
+
+}  // namespace nni
+
+// ---- nni/experiment/options.hpp
+
+namespace nni {
+
+/// What to do when the experiment's id names one that exists.
+enum class Resume {
+  never,      ///< it must be new; an existing one is an error that says how to go on
+  if_exists,  ///< go on with it, or start it
+  always      ///< it must exist
+};
+
+/// Settings of an experiment.
+///
+/// When an experiment is resumed, `concurrency`, `max_trials` and `max_duration` may have been changed by a `Control`
+/// while it ran. An option that says something else than it did at the last start wins; one that says the same leaves
+/// the change in force. All others are what these options say now. Every member has a default, so name only what matters:
+/// `nni::ExperimentOptions{.name = "mnist", .direction = nni::maximize, .max_trials = 100}`.
+struct ExperimentOptions {
+  std::string name{};                 ///< for people; empty: the id
+  std::string id{};                   ///< 1 to 64 letters, digits, `-`, `_`; empty: a random one
+  std::filesystem::path directory{};  ///< parent of the experiment's directory; empty: `nni-experiments`
+  Resume resume = Resume::never;
+
+  Direction direction = minimize;  ///< which final results are better
+  std::size_t concurrency = 1;     ///< live trials at most, 1 to 100,000
+  std::optional<std::uint64_t>
+      max_trials{};                        ///< trials in all; absent: until the tuner has no more or a limit is reached
+  std::optional<Duration> max_duration{};  ///< active time after which no trial starts; running ones end by themselves
+  std::optional<Duration> max_trial_duration{};  ///< a trial that runs longer is stopped as EARLY_STOPPED
+
+  /// Further attempts of a trial after an end that `retry_on` names; 0: none, but a run that the platform lost is then
+  /// repeated at once, three times at most.
+  std::uint32_t max_retries = 0;
+  RetryOn retry_on = RetryOn::losses;
+  Duration retry_backoff = std::chrono::seconds(1);  ///< pause before the first retry; it doubles with each further
+  Duration retry_backoff_limit = std::chrono::minutes(10);  ///< the longest pause
+  bool retry_failed = false;  ///< on a resume trials that had failed run again, as their next attempts
+
+  Command trial_command{};                 ///< a shell line or a list of arguments; for services that run commands
+  std::filesystem::path code_directory{};  ///< where the command starts; empty: the current directory
+  EnvironmentVariables environment{};      ///< added to the environment of each trial
+  std::optional<int> trial_gpu_number{};   ///< absent: inherit; 0: none; n: that many
+
+  bool handle_signals = true;  ///< Ctrl-C and SIGTERM stop in two phases while `run()` is active
+  Duration shutdown_limit = std::chrono::seconds(60);
+  std::size_t threads = 0;              ///< threads for blocking calls; 0: by the machine, 2 to 8
+  std::size_t summary_trials = 10'000;  ///< trials that the summary lists at most
+  LogSink log{};                        ///< where log lines go; empty: nowhere
+  LogLevel log_level = LogLevel::info;
+};
+
+/// Checks what can be checked without a platform.
+///
+/// @param needs_command  the service runs commands
+/// @throws ConfigError   with every problem: key path, value, and what would be right
+void check(const ExperimentOptions& options, bool needs_command);
+
+namespace detail {
+
+/// @name The checks of single options, for changes while an experiment runs.
+/// @{
+void check_concurrency(std::size_t trials, ProblemList& problems);
+void check_max_trials(const std::optional<std::uint64_t>& trials, ProblemList& problems);
+void check_duration(const char* key, const std::optional<Duration>& duration, ProblemList& problems);
+/// @}
+
+}  // namespace detail
+
+/// The options and the search space as NNI's clients read them from a store: JSON text with NNI's keys.
+[[nodiscard]] std::string describe_params(const ExperimentOptions& options, const SearchSpace& space);
+
+}  // namespace nni
+
+// ---- nni/experiment/control_core.hpp
+
+namespace nni::detail {
+
+/// What the handles of an experiment share with it: a queue of requests in one direction, a snapshot in the other.
+///
+/// The lock is held for moments only. Requests are posted under it, so the executor is never used after `end`.
+class ControlCore : public std::enable_shared_from_this<ControlCore> {
+ public:
+  /// @param options        what `status` says before the experiment runs
+  /// @param updates_space  its advisor can take another search space
+  ControlCore(const ExperimentOptions& options, bool updates_space);
+
+  /// @name Any thread
+  /// @{
+
+  /// Hands a request over. @returns false when the experiment has ended
+  bool ask(Change change);
+
+  [[nodiscard]] bool updates_space() const noexcept { return updates_space_; }
+  [[nodiscard]] Progress progress() const;
+  [[nodiscard]] Control::Phase phase() const;
+
+  /// Somebody may want to see how it stands.
+  void watch() noexcept { watched_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool watched() const noexcept { return watched_.load(std::memory_order_relaxed); }
+  /// @}
+
+  /// @name The experiment's thread
+  /// @{
+
+  /// From now on requests are carried out; those that wait are at once.
+  /// @param carry_out  called on the executor, until `end`
+  void begin(boost::asio::any_io_executor executor, std::function<void(Change)> carry_out);
+
+  /// Nothing is carried out any more.
+  void end();
+
+  /// What `progress` says from now on.
+  void publish(const Progress& progress);
+  /// @}
+
+ private:
+  void drain();
+
+  const bool updates_space_;
+  std::atomic<bool> watched_ = false;
+  mutable std::mutex mutex_;
+  Control::Phase phase_ = Control::Phase::before;
+  std::deque<Change> changes_;
+  bool posted_ = false;  // `drain` will run
+  std::optional<boost::asio::any_io_executor> executor_;
+  Progress progress_;
+  std::function<void(Change)> carry_out_;  // only used on the executor
+};
+
+}  // namespace nni::detail
+
 // ---- nni/experiment/engine.hpp
 
-#include <deque>
+#include <queue>
 
 // ---- nni/async/cancellation.hpp
 
@@ -2813,101 +3395,6 @@ class wakeup {
 
 }  // namespace nni::async
 
-// ---- nni/async/task_group.hpp
-
-namespace nni::async {
-
-/// Children that run side by side on one executor and never outlive `join`.
-///
-/// The first child that fails cancels its siblings, and `join` throws its exception. A child that ends with a
-/// cancellation ends quietly. Every spawned child is joined, also on the way out: use `with_task_group`, or let
-/// nothing that may throw stand between `spawn` and `join`. A group that dies with children in it is a defect
-/// of the program (asserted); it cancels them and lets go.
-class task_group {
- public:
-  /// @param executor  where the children run
-  explicit task_group(boost::asio::any_io_executor executor);
-
-  /// @param context  gives the executor
-  explicit task_group(Context& context) : task_group(context.executor()) {}
-
-  task_group(const task_group&) = delete;
-  task_group& operator=(const task_group&) = delete;
-  ~task_group();
-
-  /// Starts a child; called on the executor, it runs up to its first suspension before this returns.
-  ///
-  /// @param work  dropped without being started when the group is cancelled
-  /// @returns     false when it was dropped
-  bool spawn(awaitable<void> work);
-
-  /// Cancels the children, once; the group takes no more until it was joined.
-  void cancel();
-
-  /// Suspends until no child is left, then the group can be used again.
-  ///
-  /// Cancelling the joiner cancels the children, waits for them, and then ends with `operation_aborted`.
-  ///
-  /// @throws  the exception of the child that failed first
-  [[nodiscard]] awaitable<void> join();
-
-  /// Children that have not ended.
-  [[nodiscard]] std::size_t size() const noexcept;
-
-  /// True when no child is running.
-  [[nodiscard]] bool empty() const noexcept { return size() == 0; }
-
-  /// True from `cancel`, or the first failure, to the end of `join`.
-  [[nodiscard]] bool cancelled() const noexcept;
-
- private:
-  template <class Body>
-  friend awaitable<void> with_task_group(Body body);
-
-  /// @param listens  the caller wants to hear of its own cancellation
-  awaitable<void> join_all(bool listens);
-
-  struct Core;
-  std::shared_ptr<Core> core_;
-};
-
-/// Runs a body as the first child of a group of its own, and joins the group whatever becomes of it.
-///
-/// The body and the children that it spawns are equals: the first that fails cancels the rest.
-/// @code
-/// auto all = async::with_task_group([this](async::task_group& group) { return run_loops(group); });
-/// co_await std::move(all);
-/// @endcode
-///
-/// @param body  given the group; returns `awaitable<void>`
-/// @throws      the exception of whoever failed first; `operation_aborted` when cancelled
-template <class Body>
-[[nodiscard]] awaitable<void> with_task_group(Body body) {
-  auto executor = co_await boost::asio::this_coro::executor;
-  // Between the first spawn and the end of the join nothing may throw.
-  const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
-  co_await boost::asio::this_coro::throw_if_cancelled(false);
-
-  task_group group(executor);
-  group.spawn(body(group));
-  auto outcome = std::make_shared<detail::Outcome<void>>();
-  auto joined = detail::capture(outcome, group.join_all(throws));
-  co_await std::move(joined);
-
-  co_await boost::asio::this_coro::throw_if_cancelled(throws);
-  outcome->take();
-}
-
-}  // namespace nni::async
-
-// ---- nni/async/timeout.hpp
-
-#include <boost/asio/steady_timer.hpp>
-
-// ---- nni/async/race.hpp
-
-#include <array>
-
 // ---- nni/async/child.hpp
 
 #include <boost/asio/co_spawn.hpp>
@@ -3088,7 +3575,96 @@ template <class A, class B>
 
 }  // namespace nni::async
 
+// ---- nni/async/task_group.hpp
+
+namespace nni::async {
+
+/// Children that run side by side on one executor and never outlive `join`.
+///
+/// The first child that fails cancels its siblings, and `join` throws its exception. A child that ends with a
+/// cancellation ends quietly. Every spawned child is joined, also on the way out: use `with_task_group`, or let
+/// nothing that may throw stand between `spawn` and `join`. A group that dies with children in it is a defect
+/// of the program (asserted); it cancels them and lets go.
+class task_group {
+ public:
+  /// @param executor  where the children run
+  explicit task_group(boost::asio::any_io_executor executor);
+
+  /// @param context  gives the executor
+  explicit task_group(Context& context) : task_group(context.executor()) {}
+
+  task_group(const task_group&) = delete;
+  task_group& operator=(const task_group&) = delete;
+  ~task_group();
+
+  /// Starts a child; called on the executor, it runs up to its first suspension before this returns.
+  ///
+  /// @param work  dropped without being started when the group is cancelled
+  /// @returns     false when it was dropped
+  bool spawn(awaitable<void> work);
+
+  /// Cancels the children, once; the group takes no more until it was joined.
+  void cancel();
+
+  /// Suspends until no child is left, then the group can be used again.
+  ///
+  /// Cancelling the joiner cancels the children, waits for them, and then ends with `operation_aborted`.
+  ///
+  /// @throws  the exception of the child that failed first
+  [[nodiscard]] awaitable<void> join();
+
+  /// Children that have not ended.
+  [[nodiscard]] std::size_t size() const noexcept;
+
+  /// True when no child is running.
+  [[nodiscard]] bool empty() const noexcept { return size() == 0; }
+
+  /// True from `cancel`, or the first failure, to the end of `join`.
+  [[nodiscard]] bool cancelled() const noexcept;
+
+ private:
+  template <class Body>
+  friend awaitable<void> with_task_group(Body body);
+
+  /// @param listens  the caller wants to hear of its own cancellation
+  awaitable<void> join_all(bool listens);
+
+  struct Core;
+  std::shared_ptr<Core> core_;
+};
+
+/// Runs a body as the first child of a group of its own, and joins the group whatever becomes of it.
+///
+/// The body and the children that it spawns are equals: the first that fails cancels the rest.
+/// @code
+/// auto all = async::with_task_group([this](async::task_group& group) { return run_loops(group); });
+/// co_await std::move(all);
+/// @endcode
+///
+/// @param body  given the group; returns `awaitable<void>`
+/// @throws      the exception of whoever failed first; `operation_aborted` when cancelled
+template <class Body>
+[[nodiscard]] awaitable<void> with_task_group(Body body) {
+  auto executor = co_await boost::asio::this_coro::executor;
+  // Between the first spawn and the end of the join nothing may throw.
+  const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
+  co_await boost::asio::this_coro::throw_if_cancelled(false);
+
+  task_group group(executor);
+  group.spawn(body(group));
+  auto outcome = std::make_shared<detail::Outcome<void>>();
+  auto joined = detail::capture(outcome, group.join_all(throws));
+  co_await std::move(joined);
+
+  co_await boost::asio::this_coro::throw_if_cancelled(throws);
+  outcome->take();
+}
+
+}  // namespace nni::async
+
 // ---- nni/async/timeout.hpp
+
+#include <boost/asio/steady_timer.hpp>
 
 namespace nni::async {
 
@@ -3297,158 +3873,6 @@ using Queue =
 
 }  // namespace nni
 
-// ---- nni/experiment/summary.hpp
-
-namespace nni {
-
-/// What an experiment came to.
-class Summary {
- public:
-  Summary() = default;
-
-  /// The succeeded trial with the best final value, by the experiment's direction; nothing when none has a value.
-  [[nodiscard]] const TrialJobDetail* best() const noexcept { return top.empty() ? nullptr : &top.front(); }
-
-  /// Trials that ended in one state.
-  [[nodiscard]] std::uint64_t count(TrialJobStatus which) const noexcept {
-    return by_status[static_cast<std::size_t>(which)];
-  }
-
-  /// Everything above and the listed trials as one JSON object.
-  [[nodiscard]] std::string to_json() const;
-
-  /// The listed trials, one line each: id, sequence, status, value, duration in seconds, then one column per parameter.
-  [[nodiscard]] std::string to_csv() const;
-
-  ExperimentId id;
-  std::string name;
-  std::filesystem::path directory;  ///< empty when nothing was written
-  ExperimentStatus status = ExperimentStatus::initialized;
-  std::string message;  ///< why it is in `error`
-  Direction direction = minimize;
-  std::uint64_t seed = 0;
-  Duration duration{};                   ///< active time, previous sessions included
-  std::uint64_t ordered = 0;             ///< trials ever ordered
-  std::uint64_t finished = 0;            ///< trials that ended
-  std::uint64_t by_status[8] = {};       ///< of these, by `TrialJobStatus`
-  std::uint64_t garbage_messages = 0;    ///< messages that could not be understood
-  std::uint64_t late_messages = 0;       ///< messages that arrived after the end of their run
-  std::vector<TrialJobDetail> top;       ///< the best trials, best first, 10 at most
-  std::vector<TrialJobDetail> failures;  ///< the first failed trials, 10 at most
-  std::vector<TrialJobDetail> trials;    ///< in the order of their ids, `summary_trials` at most
-};
-
-/// The number of a trial's final value; nothing when it has none or it is not finite.
-[[nodiscard]] std::optional<double> final_number(const TrialJobDetail& trial);
-
-}  // namespace nni
-
-// ---- nni/experiment/observer.hpp
-
-namespace nni {
-
-/// What is known when an experiment begins.
-class ExperimentStart {
- public:
-  ExperimentStart() = default;
-
-  ExperimentId id;
-  std::string name;
-  std::filesystem::path directory;  ///< empty when nothing is written
-  std::string platform;             ///< for instance `local`
-  bool resumed = false;
-  std::uint64_t finished_before = 0;  ///< trials that had ended when it was resumed
-  std::size_t adopted = 0;            ///< live trials taken over from a manager that died
-};
-
-/// How an experiment stands at one moment.
-class Progress {
- public:
-  Progress() = default;
-
-  ExperimentStatus status = ExperimentStatus::running;
-  std::uint64_t finished = 0;
-  std::uint64_t by_status[8] = {};  ///< finished trials, indexed by `TrialJobStatus`
-  std::size_t running = 0;
-  std::size_t waiting = 0;     ///< ordered or submitted, not started
-  std::string waiting_reason;  ///< why the first of them waits, for people; empty when none says
-  std::size_t concurrency = 1;
-  std::optional<std::uint64_t> max_trials;
-  std::optional<Duration> max_duration;
-  Duration elapsed{};                  ///< active time, previous sessions included
-  Duration session_elapsed{};          ///< since this run began
-  std::uint64_t session_finished = 0;  ///< trials that ended in this run
-  Direction direction = minimize;
-  std::optional<double> best_value;
-  TrialId best_trial;
-  Parameters best_parameters;
-};
-
-/// Hooks that are called on the experiment's thread. They must not block; a hook that throws ends the experiment.
-struct Observer {
-  std::function<void(const ExperimentStart&)> on_start{};
-  std::function<void(const TrialJobDetail&)> on_trial_ended{};
-  /// Called after something changed, at most once per turn of the loop.
-  std::function<void(const Progress&)> on_progress{};
-  std::function<void(const Summary&)> on_end{};
-};
-
-}  // namespace nni
-
-// ---- nni/experiment/options.hpp
-
-namespace nni {
-
-/// What to do when the experiment's id names one that exists.
-enum class Resume {
-  never,      ///< it must be new; an existing one is an error that says how to go on
-  if_exists,  ///< go on with it, or start it
-  always      ///< it must exist
-};
-
-/// Settings of an experiment. Every member has a default, so name only what matters:
-/// `nni::ExperimentOptions{.name = "mnist", .direction = nni::maximize, .max_trials = 100}`.
-struct ExperimentOptions {
-  std::string name{};                 ///< for people; empty: the id
-  std::string id{};                   ///< 1 to 64 letters, digits, `-`, `_`; empty: a random one
-  std::filesystem::path directory{};  ///< parent of the experiment's directory; empty: `nni-experiments`
-  Resume resume = Resume::never;
-
-  Direction direction = minimize;  ///< which final results are better
-  std::size_t concurrency = 1;     ///< live trials at most, 1 to 100,000
-  std::optional<std::uint64_t>
-      max_trials{};                        ///< trials in all; absent: until the tuner has no more or a limit is reached
-  std::optional<Duration> max_duration{};  ///< active time after which no trial starts; running ones end by themselves
-  std::optional<Duration> max_trial_duration{};  ///< a trial that runs longer is stopped as EARLY_STOPPED
-
-  Command trial_command{};                 ///< a shell line or a list of arguments; for services that run commands
-  std::filesystem::path code_directory{};  ///< where the command starts; empty: the current directory
-  EnvironmentVariables environment{};      ///< added to the environment of each trial
-  std::optional<int> trial_gpu_number{};   ///< absent: inherit; 0: none; n: that many
-
-  bool handle_signals = true;  ///< Ctrl-C and SIGTERM stop in two phases while `run()` is active
-  Duration shutdown_limit = std::chrono::seconds(60);
-  std::size_t threads = 0;              ///< threads for blocking calls; 0: by the machine, 2 to 8
-  std::size_t summary_trials = 10'000;  ///< trials that the summary lists at most
-  LogSink log{};                        ///< where log lines go; empty: nowhere
-  LogLevel log_level = LogLevel::info;
-};
-
-/// Checks what can be checked without a platform.
-///
-/// @param needs_command  the service runs commands
-/// @throws ConfigError   with every problem: key path, value, and what would be right
-void check(const ExperimentOptions& options, bool needs_command);
-
-/// The options and the search space as NNI's clients read them from a store: JSON text with NNI's keys.
-[[nodiscard]] std::string describe_params(const ExperimentOptions& options, const SearchSpace& space);
-
-}  // namespace nni
-
-// ---- nni/session/ledger.hpp
-
-#include <unordered_map>
-
 // ---- nni/session/transition.hpp
 
 namespace nni {
@@ -3526,8 +3950,18 @@ class Forget {
   RunId run;
 };
 
+/// Let a trial wait before its next attempt, and call `Ledger::retry_due` then.
+class RetryLater {
+ public:
+  RetryLater() = default;
+  RetryLater(TrialId which, Duration span) : trial(which), pause(span) {}
+  TrialId trial;
+  Duration pause{};
+};
+
 /// Something that a ledger wants done.
-using Action = std::variant<Submit, Cancel, Acknowledge, ReportMetric, ReportOutcome, Release, Announce, Forget>;
+using Action =
+    std::variant<Submit, Cancel, Acknowledge, ReportMetric, ReportOutcome, Release, Announce, Forget, RetryLater>;
 
 /// An action and the strength of record that it waits for.
 class Effect {
@@ -3561,12 +3995,22 @@ class Transition {
 
 namespace nni {
 
+/// Why no trial starts for now, although the experiment goes on. Each reason is set and lifted by itself.
+enum class PauseReason : std::uint8_t {
+  user,  ///< a person or program asked
+  store  ///< what happens cannot be recorded
+};
+
 /// Settings of a ledger.
 struct LedgerOptions {
   Objectives objectives{};
   std::size_t concurrency = 1;                                           ///< live runs at most, 1 or more
   std::uint64_t max_trials = std::numeric_limits<std::uint64_t>::max();  ///< trials ever ordered
-  std::uint32_t max_losses = 3;                  ///< attempts that may be lost before the trial counts as failed
+  std::uint32_t max_losses = 3;        ///< runs that may be lost before the trial counts as failed, without retries
+  std::uint32_t max_retries = 0;       ///< further attempts of a trial, after a pause each; 0: none
+  RetryOn retry_on = RetryOn::losses;  ///< which ends they follow
+  Backoff backoff{};                   ///< the pauses before them
+  Seed seed{};                         ///< moves the pauses a little
   Strength submit_strength = Strength::written;  ///< what an intent waits for
   Strength outcome_strength = Strength::now;     ///< what telling the advisor of an end waits for
 };
@@ -3578,6 +4022,7 @@ struct LedgerCounts {
   std::size_t live = 0;             ///< runs submitted and not ended
   std::size_t running = 0;          ///< of these, started
   std::size_t waiting = 0;          ///< ordered, not submitted yet
+  std::size_t retrying = 0;         ///< in the pause before their next attempt
   std::uint64_t by_status[8] = {};  ///< finished trials, indexed by `TrialJobStatus`
   std::uint64_t garbage = 0;        ///< messages that could not be understood
   std::uint64_t late = 0;           ///< messages of runs that had ended
@@ -3594,8 +4039,12 @@ struct LedgerCounts {
 ///    another end is FAILED with the value kept; a value that is not finite is told to the advisor as a failure;
 ///  - of two final values the first counts;
 ///  - a run that was told to stop ends with the status of that reason, unless it exits with 0 and a final value;
-///  - a lost run is attempted again, at most `max_losses` times; a run that was stopped because the experiment
-///    stops is attempted again after a resume.
+///  - a run that was stopped because the experiment stops is attempted again after a resume;
+///  - without retries (`max_retries` is 0) a lost run is attempted again at once, at most `max_losses` times;
+///  - with retries, an end of the kinds that `retry_on` names is followed by a pause and another attempt, at most
+///    `max_retries` times for a trial, whatever was told to stop excepted; a run that was lost because the manager
+///    died counts by the rule above;
+///  - a trial in its pause takes no place of the concurrency.
 class Ledger {
  public:
   explicit Ledger(LedgerOptions options);
@@ -3605,6 +4054,13 @@ class Ledger {
 
   /// Runs that were submitted, perhaps, when the last manager ended. Each needs an answer by `adopted`.
   [[nodiscard]] std::vector<Intent> open_intents() const;
+
+  /// Trials that were in a pause when the last manager ended, and what is left of it. Steps of the wall clock
+  /// meanwhile never make a pause longer than it was.
+  [[nodiscard]] std::vector<RetryLater> pauses(TimePoint now) const;
+
+  /// A trial that had ended is to be tried again: it waits. After `restore`, before everything else.
+  void reopen(TrialJobDetail ended);
 
   /// What became of an open run.
   void adopted(const JobReport& report, TimePoint now, Transition& out);
@@ -3620,6 +4076,9 @@ class Ledger {
 
   /// The advisor has nothing more for now; it is asked again after the next end of a trial.
   void no_more_trials() noexcept;
+
+  /// The pause of a trial is over; it waits for a place.
+  void retry_due(TrialId trial);
 
   /// The next trial that may be placed, if there is a free slot.
   [[nodiscard]] std::optional<TrialId> next_waiting() const;
@@ -3641,7 +4100,22 @@ class Ledger {
   void cancel(TrialId trial, StopReason why, TimePoint now, Transition& out);
 
   /// No further trial starts. Runs that are alive go on until they end or are cancelled.
-  void stop_placing() noexcept { placing_ = false; }
+  void stop_placing() noexcept { stopped_ = true; }
+
+  /// Takes `stop_placing` back.
+  void go_on_placing() noexcept { stopped_ = false; }
+
+  /// No trial starts until every reason was lifted; the experiment is not finished by that.
+  void pause(PauseReason why) noexcept { paused_ |= bit(why); }
+
+  /// Lifts a reason.
+  void resume(PauseReason why) noexcept { paused_ &= ~bit(why); }
+
+  [[nodiscard]] bool paused() const noexcept { return paused_ != 0; }
+  [[nodiscard]] bool paused(PauseReason why) const noexcept { return (paused_ & bit(why)) != 0; }
+
+  /// The advisor may have more to suggest than it said, for instance because of another search space.
+  void ask_again() noexcept { exhausted_ = false; }
 
   /// Stops every live run because the experiment stops.
   void cancel_all(TimePoint now, Transition& out);
@@ -3677,6 +4151,10 @@ class Ledger {
     TrialJobDetail detail;  // what people see, kept up to date
     RunId run;              // the current or last attempt
     std::uint32_t losses = 0;
+    std::uint32_t retries = 0;
+    bool pausing = false;  // before its next attempt
+    Duration pause{};
+    TimePoint ended_at{};
     std::uint32_t intermediates = 0;  // values received of this run
     bool submitted = false;           // the run is live
     bool adopting = false;            // the run waits for `adopted`
@@ -3689,10 +4167,13 @@ class Ledger {
   Trial* find_live(RunId run);
   const Trial* find_live(RunId run) const;
   void started(const JobStarted& what, Transition& out);
-  void ended(const JobEnded& what, Transition& out);
+  void ended(const JobEnded& what, bool with_manager, Transition& out);
+  [[nodiscard]] bool retries_after(const Trial& trial, const JobEnd& end) const;
   void metric(Metric what, Receipt receipt, Transition& out);
   void finish(Trial& trial, TrialJobStatus status, JobEnd end, TimePoint at, Transition& out);
-  void try_again(Trial& trial, const JobEnd& end, TimePoint at, Transition& out);
+  void try_again(Trial& trial, const JobEnd& end, TimePoint at, Duration pause, Transition& out);
+  void stand_in_line(TrialId trial);
+  static constexpr unsigned bit(PauseReason why) noexcept { return 1U << static_cast<unsigned>(why); }
   [[nodiscard]] TrialJobStatus status_after(const Trial& trial, const JobEnd& end) const;
   [[nodiscard]] TrialOutcome outcome_of(const Trial& trial) const;
 
@@ -3701,7 +4182,8 @@ class Ledger {
   std::deque<TrialId> waiting_;
   std::size_t requested_ = 0;
   bool exhausted_ = false;
-  bool placing_ = true;
+  bool stopped_ = false;
+  unsigned paused_ = 0;  // a bit for each reason
   LedgerCounts counts_;
 };
 
@@ -3721,7 +4203,10 @@ class Board {
 
   /// Takes over what is known when the experiment begins; `profile` is the first to be recorded.
   void begin(ProfileChanged profile, const std::filesystem::path& directory, std::string_view platform, bool resumed,
-             std::uint64_t finished_before, std::size_t adopted);
+             std::uint64_t finished_before, std::size_t adopted, std::size_t imported = 0);
+
+  /// Handles of this experiment see its progress too.
+  void set_control(std::shared_ptr<ControlCore> control) { control_ = std::move(control); }
 
   /// A trial that ended before a resume.
   void remember(const TrialJobDetail& trial);
@@ -3730,7 +4215,7 @@ class Board {
   void trial_ended(TrialJobDetail trial);
 
   /// False when nobody listens to progress.
-  [[nodiscard]] bool wants_progress() const noexcept { return wants_progress_; }
+  [[nodiscard]] bool wants_progress() const noexcept { return wants_progress_ || (control_ && control_->watched()); }
 
   /// Something changed.
   void progress(const LedgerCounts& counts);
@@ -3744,7 +4229,15 @@ class Board {
 
   /// Changes what `profile` and `progress` say.
   void set_status(ExperimentStatus status, std::string message = {});
+  void set_params(std::string params, std::string settings);
   void set_waiting_reason(std::string reason) { waiting_reason_ = std::move(reason); }
+
+  /// Says why no trial starts; empty: trials start.
+  void set_paused(std::string reason) { paused_ = std::move(reason); }
+
+  /// An earlier result does not fit the search space in force.
+  void count_unfitting() noexcept { ++unfitting_; }
+  void set_unfitting(std::uint64_t count) noexcept { unfitting_ = count; }
 
   /// Active time of this run so far.
   void set_active(Duration active) noexcept { active_ = active; }
@@ -3757,6 +4250,7 @@ class Board {
 
  private:
   void rank(const TrialJobDetail& trial);
+  [[nodiscard]] Progress standing(const LedgerCounts& counts) const;
 
   const ExperimentOptions* options_;
   std::vector<Observer> observers_;
@@ -3765,6 +4259,9 @@ class Board {
   ProfileChanged profile_;
   std::filesystem::path directory_;
   std::string waiting_reason_;
+  std::string paused_;
+  std::shared_ptr<ControlCore> control_;
+  std::uint64_t unfitting_ = 0;
   Duration earlier_{};
   Duration active_{};
   std::uint64_t finished_before_ = 0;
@@ -3785,11 +4282,14 @@ namespace nni::detail {
 /// Each loop waits for one source of events, hands what it got to the ledger, and lets `apply` carry the transition
 /// out: records go to the store, effects happen at once or wait until their records are strong enough.
 ///
-/// @tparam Parts  what the experiment composed: references named service, scheduler, storage, channel, advisor, store
+/// While it runs it can be steered (`carry_out(Change)`), paused for several reasons, and stopped.
+///
+/// @tparam Parts  what the experiment composed: references named service, scheduler, storage, channel, advisor, store;
+///                optional hooks: `settings_changed()` before a change is recorded, `update_search_space(space)`
 template <class Parts>
 class Engine {
  public:
-  Engine(Context& context, Parts parts, const ExperimentOptions& options, Ledger& ledger, Board& board)
+  Engine(Context& context, Parts parts, ExperimentOptions& options, Ledger& ledger, Board& board)
       : context_(&context), parts_(std::move(parts)), options_(&options), ledger_(&ledger), board_(&board) {}
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -3800,6 +4300,8 @@ class Engine {
     group_ = &loops;
     resources_stale_ = true;
     began_ = context_->clock().steady_now();
+    if (paused_at_) paused_at_ = began_;
+    for (const RetryLater& later : ledger_->pauses(now())) retry_later(later);
     loops.spawn(written_loop());
     loops.spawn(synced_loop());
     loops.spawn(message_loop());
@@ -3808,6 +4310,7 @@ class Engine {
     loops.spawn(control_loop());
     loops.spawn(limit_loop());
     if (stopping_) loops.spawn(give_up());
+    for (auto& waiting : std::exchange(early_, {})) loops.spawn(tell_when_recorded(std::move(waiting)));
     auto all = loops.join();
     co_await std::move(all);
   }
@@ -3826,8 +4329,18 @@ class Engine {
 
   [[nodiscard]] bool stopping() const noexcept { return stopping_; }
 
-  /// Time since `run` began.
-  [[nodiscard]] Duration active() const { return context_->clock().steady_now() - began_; }
+  /// Time since `run` began, pauses left out.
+  [[nodiscard]] Duration active() const { return active_at(context_->clock().steady_now()); }
+
+  /// No trial starts until the reason is lifted; running ones go on. Executor only.
+  /// @param text  why, for people; not empty
+  void pause(PauseReason why, std::string text);
+
+  /// Lifts a reason; trials are placed again when it was the last. Executor only.
+  void resume(PauseReason why);
+
+  /// Makes a change that somebody asked for, and records it. Executor only.
+  void carry_out(Change change);
 
   /// Tells the ledger what became of runs of an earlier manager.
   void adopt(const std::vector<JobReport>& reports) {
@@ -3869,6 +4382,22 @@ class Engine {
 
   [[nodiscard]] TimePoint now() const { return context_->clock().now(); }
 
+  [[nodiscard]] Duration active_at(SteadyPoint at) const {
+    return at - began_ - paused_for_ - (paused_at_ ? at - *paused_at_ : Duration{});
+  }
+
+  void change(const SetConcurrency& what);
+  void change(const SetMaxTrials& what);
+  void change(const SetMaxDuration& what);
+  void change(const UpdateSearchSpace& what);
+  void change(const PauseTrials& what);
+  void change(const ResumeTrials& what);
+  void tell_pause();
+  void record_settings();
+  void cancel_by_user(TrialId trial);
+  awaitable<void> tell_when_recorded(std::shared_ptr<std::promise<bool>> answer);
+  void retry_later(const RetryLater& later);
+
   void wake() {
     dirty_ = true;
     changed_.notify();
@@ -3881,6 +4410,8 @@ class Engine {
       resources_stale_ = true;
     } else if (auto* ended = std::get_if<Announce>(&action)) {
       board_->trial_ended(std::move(*ended->detail));
+    } else if (const auto* later = std::get_if<RetryLater>(&action)) {
+      retry_later(*later);
     } else {
       inbox_.push_back(std::move(action));
     }
@@ -4084,7 +4615,7 @@ class Engine {
         co_await std::move(work);
       }
       if (board_->wants_progress()) {
-        board_->set_active(context_->clock().steady_now() - began_);
+        board_->set_active(active());
         board_->progress(ledger_->counts());
       }
       if (ledger_->finished() && inbox_.empty() && !dirty_) {
@@ -4136,55 +4667,13 @@ class Engine {
     if (options_->max_trial_duration) starts_.push_back({context_->clock().steady_now() - ago, run});
   }
 
-  awaitable<void> limit_loop() {
-    // Steady time throughout: a wall clock that is set changes no limit.
-    while (true) {
-      const SteadyPoint at = context_->clock().steady_now();
-      const Duration active = at - began_;
-      SteadyPoint next = at + std::chrono::seconds(10);
-      if (options_->max_trial_duration) next = std::min(next, stop_overdue(at));
-      if (options_->max_duration) {
-        const Duration left = *options_->max_duration - board_->earlier_duration() - active;
-        if (left <= Duration::zero()) {
-          ledger_->stop_placing();
-          wake();
-        } else {
-          next = std::min(next, at + left);
-        }
-      }
-      board_->set_active(active);
-      if (board_->wants_progress()) {
-        // Times move on for those who watch, also while nothing else does.
-        board_->progress(ledger_->counts());
-        next = std::min(next, at + std::chrono::seconds(1));
-      }
-      if (at - profile_written_ >= std::chrono::seconds(10)) {
-        profile_written_ = at;
-        const StoreEvent profile{board_->profile(ledger_->counts())};
-        last_ = parts_.store.append(std::span<const StoreEvent>(&profile, 1));
-      }
-      auto sleep = context_->clock().sleep_until(next);
-      co_await std::move(sleep);
-    }
-  }
-
-  // Stops what ran too long. @returns when to look again
-  SteadyPoint stop_overdue(SteadyPoint at) {
-    const Duration limit = *options_->max_trial_duration;
-    while (!starts_.empty() && starts_.front().first + limit <= at) {
-      const RunId run = starts_.front().second;
-      starts_.pop_front();
-      if (!ledger_->is_live(run)) continue;
-      Transition transition;
-      ledger_->cancel(run.trial, StopReason::time_limit, now(), transition);
-      apply(transition);
-    }
-    return starts_.empty() ? at + limit : starts_.front().first + limit;
-  }
+  awaitable<void> limit_loop();
+  SteadyPoint place_retries(SteadyPoint at);
+  SteadyPoint stop_overdue(SteadyPoint at);
 
   Context* context_;
   Parts parts_;
-  const ExperimentOptions* options_;
+  ExperimentOptions* options_;
   Ledger* ledger_;
   Board* board_;
 
@@ -4194,6 +4683,9 @@ class Engine {
   async::event synced_changed_;
   bool dirty_ = true;
   bool stopping_ = false;
+  bool out_of_time_ = false;
+  async::event limits_changed_;
+  std::vector<std::shared_ptr<std::promise<bool>>> early_;  // asked for before the loops ran
 
   StorePosition last_;
   Queue<Pending> written_;
@@ -4204,8 +4696,215 @@ class Engine {
   bool resources_stale_ = true;
   SteadyPoint began_{};
   SteadyPoint profile_written_{};
+  std::optional<SteadyPoint> paused_at_;
+  Duration paused_for_{};
+  std::array<std::string, 2> pauses_;  // by `PauseReason`: why, for people
+  using Due = std::pair<SteadyPoint, TrialId>;
+  std::priority_queue<Due, std::vector<Due>, std::greater<>> retries_;
   std::deque<std::pair<SteadyPoint, RunId>> starts_;  // in the order of time
 };
+
+}  // namespace nni::detail
+
+// ---- nni/experiment/engine_steering.hpp
+
+/// @file
+/// Bodies of `detail::Engine`: changes while it runs, pauses, and everything that waits for a time. Included by
+/// engine.hpp.
+
+namespace nni::detail {
+
+template <class Parts>
+void Engine<Parts>::pause(PauseReason why, std::string text) {
+  if (!ledger_->paused()) paused_at_ = context_->clock().steady_now();
+  ledger_->pause(why);
+  pauses_[static_cast<std::size_t>(why)] = std::move(text);
+  tell_pause();
+}
+
+template <class Parts>
+void Engine<Parts>::resume(PauseReason why) {
+  if (!ledger_->paused(why)) return;
+  ledger_->resume(why);
+  pauses_[static_cast<std::size_t>(why)].clear();
+  if (!ledger_->paused() && paused_at_)
+    paused_for_ += context_->clock().steady_now() - *std::exchange(paused_at_, std::nullopt);
+  tell_pause();
+}
+
+template <class Parts>
+void Engine<Parts>::tell_pause() {
+  std::string text;
+  for (const std::string& reason : pauses_)
+    if (!reason.empty()) text += (text.empty() ? "" : "; ") + reason;
+  board_->set_paused(std::move(text));
+  limits_changed_.notify();
+  wake();
+}
+
+template <class Parts>
+void Engine<Parts>::carry_out(Change what) {
+  std::visit(
+      [this]<class What>(const What& asked) {
+        if constexpr (std::same_as<What, StopExperiment>) {
+          request_stop();
+        } else if constexpr (std::same_as<What, CancelTrial>) {
+          cancel_by_user(asked.trial);
+        } else if constexpr (std::same_as<What, TellWhenRecorded>) {
+          if (group_)
+            group_->spawn(tell_when_recorded(asked.answer));
+          else
+            early_.push_back(asked.answer);
+        } else {
+          change(asked);
+          wake();
+        }
+      },
+      what);
+}
+
+template <class Parts>
+void Engine<Parts>::change(const SetConcurrency& what) {
+  options_->concurrency = what.value;
+  ledger_->set_concurrency(what.value);
+  record_settings();
+}
+
+template <class Parts>
+void Engine<Parts>::change(const SetMaxTrials& what) {
+  options_->max_trials = what.value;
+  ledger_->set_max_trials(what.value.value_or(std::numeric_limits<std::uint64_t>::max()));
+  record_settings();
+}
+
+template <class Parts>
+void Engine<Parts>::change(const SetMaxDuration& what) {
+  options_->max_duration = what.value;
+  limits_changed_.notify();
+  record_settings();
+}
+
+template <class Parts>
+void Engine<Parts>::change(const UpdateSearchSpace& what) {
+  if constexpr (requires { parts_.update_search_space(*what.space); }) {
+    try {
+      parts_.update_search_space(*what.space);
+    } catch (const ConfigError& error) {
+      context_->log().error("experiment", std::string("the search space stays as it was: ") + error.what());
+      return;
+    }
+    ledger_->ask_again();
+    record_settings();
+    if constexpr (requires { parts_.count_unfitting(); })
+      if (group_) group_->spawn(parts_.count_unfitting());
+  }
+}
+
+template <class Parts>
+void Engine<Parts>::change(const PauseTrials&) {
+  pause(PauseReason::user, "paused by the user");
+  record_settings();
+}
+
+template <class Parts>
+void Engine<Parts>::change(const ResumeTrials&) {
+  resume(PauseReason::user);
+  record_settings();
+}
+
+// What is in force is recorded before anything that follows from it.
+template <class Parts>
+void Engine<Parts>::record_settings() {
+  if constexpr (requires { parts_.settings_changed(); }) parts_.settings_changed();
+  const StoreEvent profile{board_->profile(ledger_->counts())};
+  last_ = parts_.store.append(std::span<const StoreEvent>(&profile, 1));
+}
+
+template <class Parts>
+void Engine<Parts>::cancel_by_user(TrialId trial) {
+  Transition transition;
+  ledger_->cancel(trial, StopReason::user, now(), transition);
+  apply(transition);
+  wake();
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::tell_when_recorded(std::shared_ptr<std::promise<bool>> answer) {
+  auto stored = parts_.store.synced(last_);
+  co_await std::move(stored);
+  answer->set_value(true);
+}
+
+template <class Parts>
+void Engine<Parts>::retry_later(const RetryLater& later) {
+  retries_.emplace(context_->clock().steady_now() + later.pause, later.trial);
+  limits_changed_.notify();
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::limit_loop() {
+  // Steady time throughout: a wall clock that is set changes no limit.
+  while (true) {
+    const SteadyPoint at = context_->clock().steady_now();
+    const Duration active = active_at(at);
+    SteadyPoint next = at + std::chrono::seconds(10);
+    bool out_of_time = false;
+    if (options_->max_trial_duration) next = std::min(next, stop_overdue(at));
+    if (options_->max_duration) {
+      const Duration left = *options_->max_duration - board_->earlier_duration() - active;
+      out_of_time = left <= Duration::zero();
+      if (!out_of_time && !ledger_->paused()) next = std::min(next, at + left);
+    }
+    if (out_of_time != out_of_time_ && !stopping_) {
+      out_of_time_ = out_of_time;
+      if (out_of_time)
+        ledger_->stop_placing();
+      else
+        ledger_->go_on_placing();
+      wake();
+    }
+    next = std::min(next, place_retries(at));
+    board_->set_active(active);
+    if (board_->wants_progress()) {
+      // Times move on for those who watch, also while nothing else does.
+      board_->progress(ledger_->counts());
+      next = std::min(next, at + std::chrono::seconds(1));
+    }
+    if (at - profile_written_ >= std::chrono::seconds(10)) {
+      profile_written_ = at;
+      const StoreEvent profile{board_->profile(ledger_->counts())};
+      last_ = parts_.store.append(std::span<const StoreEvent>(&profile, 1));
+    }
+    auto wait = async::race(context_->clock().sleep_until(next), limits_changed_.wait());
+    co_await std::move(wait);
+  }
+}
+
+// Lets trials wait for a place whose pause is over. @returns when to look again
+template <class Parts>
+SteadyPoint Engine<Parts>::place_retries(SteadyPoint at) {
+  while (!retries_.empty() && retries_.top().first <= at) {
+    ledger_->retry_due(retries_.top().second);
+    retries_.pop();
+    wake();
+  }
+  return retries_.empty() ? SteadyPoint::max() : retries_.top().first;
+}
+
+// Stops what ran too long. @returns when to look again
+template <class Parts>
+SteadyPoint Engine<Parts>::stop_overdue(SteadyPoint at) {
+  const Duration limit = *options_->max_trial_duration;
+  while (!starts_.empty() && starts_.front().first + limit <= at) {
+    const RunId run = starts_.front().second;
+    starts_.pop_front();
+    if (!ledger_->is_live(run)) continue;
+    Transition transition;
+    ledger_->cancel(run.trial, StopReason::time_limit, now(), transition);
+    apply(transition);
+  }
+  return starts_.empty() ? at + limit : starts_.front().first + limit;
+}
 
 }  // namespace nni::detail
 
@@ -4244,6 +4943,29 @@ namespace nni::detail {
   return outcome;
 }
 
+/// Calls a function with every trial of a store and its intermediate numbers, where the store gives them with a page.
+/// @param histories  false: they are not wanted
+template <class Store, class Visit>
+awaitable<void> for_each_history(Store& store, bool histories, Visit& visit) {
+  TrialQuery query;
+  query.histories = histories;
+  query.limit = 2000;
+  bool more = true;
+  while (more) {
+    auto reading = store.page(query);
+    TrialPage page = co_await std::move(reading);
+    const bool given = page.histories.size() == page.trials.size();
+    for (std::size_t at = 0; at < page.trials.size(); ++at) {
+      query.after = page.trials[at].trial;
+      std::optional<std::vector<double>> history;
+      if (given) history = std::move(page.histories[at]);
+      auto visiting = visit(std::move(page.trials[at]), std::move(history));
+      co_await std::move(visiting);
+    }
+    more = page.more && !page.trials.empty();
+  }
+}
+
 /// Calls a function with every trial of a store, page by page, in the order of their ids.
 template <class Store, class Visit>
 awaitable<void> for_each_trial(Store& store, std::size_t limit, Visit& visit) {
@@ -4265,6 +4987,83 @@ awaitable<void> for_each_trial(Store& store, std::size_t limit, Visit& visit) {
 }
 
 }  // namespace nni::detail
+
+// ---- nni/experiment/import.hpp
+
+namespace nni {
+
+/// Reads results from JSON, for `Experiment::import_results`.
+///
+/// The shape is a list of objects:
+/// @code{.json}
+/// [{"parameters": {"lr": 0.01, "units": 64}, "value": 0.93},
+///  {"parameters": {"lr": 0.10, "units": 16}, "value": {"default": 0.71, "loss": 1.4}, "intermediates": [0.4, 0.6]}]
+/// @endcode
+/// `parameters` may also be called `parameter`, as in the files that NNI exports and imports; `value` is what a trial
+/// would report as its final result; `intermediates`, what it would report before, is shown to the assessor and may be
+/// missing. Other members are left alone.
+///
+/// @throws ConfigError  with everything that is wrong: which result, which member
+[[nodiscard]] std::vector<ResultImported> results_from_json(std::string_view text);
+
+namespace detail {
+
+/// @throws ConfigError  for values that are not finite and parameters that are no object
+void check_results(const std::vector<ResultImported>& results);
+
+/// Drops what stands in another list already: the same parameters with the same value.
+void leave_out_known(std::vector<ResultImported>& results, const std::vector<ResultImported>& known);
+
+template <class Store>
+awaitable<void> add_result(Store& store, std::vector<ResultImported>& into, TrialJobDetail trial) {
+  if (!is_terminal(trial.status)) co_return;
+  auto reading = store.metrics(trial.trial);
+  const std::vector<Metric> metrics = co_await std::move(reading);
+  const std::vector<double> history = intermediate_numbers(metrics);
+  const TrialOutcome outcome = outcome_of(trial, history);
+  if (!outcome.informative()) co_return;
+  ResultImported& result = into.emplace_back();
+  result.parameters = std::move(trial.parameters);
+  result.value = *outcome.value;
+  result.history = history;
+}
+
+template <class Store>
+awaitable<std::vector<ResultImported>> read_results(Context& context, Store& store, ExperimentId id) {
+  auto opening = store.open(context, id);
+  const ExperimentSnapshot snapshot = co_await std::move(opening);
+  if (!snapshot.exists)
+    throw Error(
+        Errc::not_found, "there is no experiment \"" + id.value + "\" to import from; check the id and the directory");
+  std::vector<ResultImported> results;
+  const auto visit = [&store, &results](TrialJobDetail trial) { return add_result(store, results, std::move(trial)); };
+  auto reading = for_each_trial(store, static_cast<std::size_t>(-1), visit);
+  co_await std::move(reading);
+  auto closing = store.close();
+  co_await std::move(closing);
+  co_return results;
+}
+
+}  // namespace detail
+
+/// The results of another experiment, for `Experiment::import_results`: of trials that succeeded or were stopped early,
+/// with a value. Nothing is changed there.
+///
+/// @code
+/// experiment.import_results(nni::results_of(
+///     nni::datastore::Sqlite{{.directory = "nni-experiments", .read_only = true}}, nni::ExperimentId("earlier")));
+/// @endcode
+///
+/// @param store  a data store that holds the experiment, read-only if it can be
+/// @throws Error  `Errc::not_found` when the store does not know the experiment, and what the store throws
+template <DataStore Store>
+[[nodiscard]] std::vector<ResultImported> results_of(Store store, ExperimentId id) {
+  Runtime runtime;
+  Store opened = std::move(store);  // it has to be gone before the runtime is
+  return runtime.run(detail::read_results(runtime.context(), opened, std::move(id)));
+}
+
+}  // namespace nni
 
 // ---- nni/experiment/place.hpp
 
@@ -4309,6 +5108,65 @@ inline void make_directory(const std::filesystem::path& directory) {
 }  // namespace detail
 
 }  // namespace nni
+
+// ---- nni/experiment/settings.hpp
+
+namespace nni::detail {
+
+/// What can be changed while an experiment runs, and what it is when it is resumed.
+///
+/// Two versions are recorded: what the options said at the last start, and what is in force. A resume compares its own
+/// options with the former: what the user has edited since wins, and what is as it was leaves changes made while it ran
+/// in force. So a change survives a kill of the process, and an edit of the program is never ignored.
+class Settings {
+ public:
+  /// Limits that options and `Control` can set.
+  struct Limits {
+    std::size_t concurrency = 1;
+    std::optional<std::uint64_t> max_trials{};
+    std::optional<Duration> max_duration{};
+  };
+
+  /// A search space, and the sequence id of the first trial that may come from it.
+  struct Epoch {
+    std::uint64_t from = 0;
+    std::string space{};  ///< NNI's form as JSON text
+  };
+
+  Settings() = default;
+
+  /// Of a new experiment.
+  Settings(const ExperimentOptions& options, const SearchSpace& space);
+
+  /// Of an experiment that is resumed.
+  /// @param recorded  what `to_json` gave; empty: nothing was recorded
+  /// @param ordered   trials ordered so far
+  /// @throws Error    `Errc::store_corrupt` when it cannot be read
+  Settings(const std::string& recorded, const ExperimentOptions& options, const SearchSpace& space,
+           std::uint64_t ordered);
+
+  /// The space in force.
+  [[nodiscard]] SearchSpace space() const;
+
+  /// From now on suggestions come from another space.
+  void begin_space(const SearchSpace& space, std::uint64_t ordered);
+
+  /// True when earlier trials may not fit the space in force.
+  [[nodiscard]] bool changed_space() const noexcept { return spaces.size() > 1; }
+
+  [[nodiscard]] std::string to_json() const;
+
+  Limits given;
+  Limits in_force;
+  std::string given_space;
+  std::vector<Epoch> spaces;  ///< at least one; the last is in force
+  bool paused = false;        ///< by the user
+};
+
+/// The limits that options say.
+[[nodiscard]] Settings::Limits limits_of(const ExperimentOptions& options);
+
+}  // namespace nni::detail
 
 // ---- nni/scheduling/unlimited.hpp
 
@@ -4760,6 +5618,23 @@ class AsAdvisor {
     use(outcome.parameter);
   }
 
+  /// Tells a result that was obtained elsewhere.
+  void import_result(const ResultImported& result) {
+    const RunId nobody{};
+    if (!result.history.empty()) static_cast<void>(assessor_.assess(nobody, result.history));
+    assessor_.trial_ended(nobody, true);
+    TrialOutcome outcome;
+    outcome.parameter = imported_parameter;
+    outcome.parameters = result.parameters;
+    outcome.status = TrialJobStatus::succeeded;
+    outcome.value = result.value;
+    tuner_.observe(outcome);
+  }
+
+  /// Suggestions come from another space from now on.
+  /// @throws ConfigError  when the tuner cannot search it; then nothing has changed
+  void update_search_space(const SearchSpace& space) { tuner_.update_search_space(space); }
+
   /// Tells a trial that was ordered before a resume and has not ended.
   /// @param parameters  what was suggested then; a tuner that counts trials in flight is told by its hook `adopt`
   void replay_unfinished(ParameterId parameter, const Parameters& parameters, RunId run, std::vector<double> history) {
@@ -4832,6 +5707,7 @@ class AsAdvisor {
     if (!number || !std::isfinite(*number)) return;
     Live& live = live_[metric.run.trial];
     if (live.run != metric.run) {
+      if (!live.history.empty()) assessor_.trial_ended(live.run, false);
       live.run = metric.run;
       live.history.clear();
       live.hopeless = false;
@@ -4855,101 +5731,6 @@ class AsAdvisor {
 };
 
 }  // namespace nni::tuning
-
-// ---- nni/core/random.hpp
-
-namespace nni {
-
-/// Start of all random choices of a tuner. Made by `nni::seed(7)`, so that a bare number is never taken for one.
-struct Seed {
-  std::uint64_t value = 0;
-
-  friend constexpr bool operator==(const Seed&, const Seed&) = default;
-};
-
-/// A seed chosen by the user: the same seed and the same results give the same suggestions.
-[[nodiscard]] constexpr Seed seed(std::uint64_t value) noexcept { return Seed{value}; }
-
-/// A fresh seed from the system's source of randomness. It is below 2^53, so that every JSON reader keeps it exactly.
-[[nodiscard]] Seed random_seed();
-
-/// Philox4x32-10: turns a 128-bit counter and a 64-bit key into 128 random bits.
-///
-/// It has no state, so the k-th number of a sequence needs none of those before it.
-/// Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011, section 4.3.
-///
-/// @param counter  four words; neighbouring counters give independent results
-/// @param key      two words
-[[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32(
-    std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) noexcept {
-  for (int round = 0; round < 10; ++round) {
-    const std::uint64_t even = std::uint64_t{0xD2511F53} * counter[0];
-    const std::uint64_t odd = std::uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<std::uint32_t>(odd >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(odd),
-               static_cast<std::uint32_t>(even >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(even)};
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
-  return counter;
-}
-
-/// The random numbers of one suggestion: a function of seed, parameter id and stream, whatever was drawn before.
-///
-/// A resumed experiment therefore goes on with the numbers that an uninterrupted one would have drawn.
-class CounterRandom {
- public:
-  /// @param seed    of the tuner
-  /// @param id      which suggestion
-  /// @param stream  separates independent uses within one suggestion
-  CounterRandom(Seed seed, ParameterId id, std::uint32_t stream = 0) noexcept
-      : key_{low(seed.value), high(seed.value)}, counter_{low(id.value), high(id.value), 0, stream} {}
-
-  /// 64 random bits.
-  [[nodiscard]] std::uint64_t next() noexcept {
-    if (left_ == 0) {
-      const std::array<std::uint32_t, 4> words = philox4x32(counter_, key_);
-      bits_ = {std::uint64_t{words[1]} << 32 | words[0], std::uint64_t{words[3]} << 32 | words[2]};
-      ++counter_[2];
-      left_ = 2;
-    }
-    return bits_[2 - left_--];
-  }
-
-  /// Uniform in the open interval (0, 1): an odd multiple of 2^-53.
-  [[nodiscard]] double uniform() noexcept { return (static_cast<double>(next() >> 12) + 0.5) * 0x1p-52; }
-
-  /// Uniform in [0, bound).
-  /// @param bound  at least 1
-  [[nodiscard]] std::uint64_t below(std::uint64_t bound) noexcept;
-
-  /// Normal with mean 0 and deviation 1, by the polar method: two numbers at a time.
-  /// Source: Marsaglia, Bray, "A convenient method for generating normal variables", SIAM Review 6, 1964.
-  [[nodiscard]] double normal() noexcept;
-
- private:
-  static constexpr std::uint32_t low(std::uint64_t value) noexcept { return static_cast<std::uint32_t>(value); }
-  static constexpr std::uint32_t high(std::uint64_t value) noexcept { return static_cast<std::uint32_t>(value >> 32); }
-
-  std::array<std::uint32_t, 2> key_;
-  std::array<std::uint32_t, 4> counter_;
-  std::array<std::uint64_t, 2> bits_{};
-  unsigned left_ = 0;
-  bool has_normal_ = false;
-  double normal_ = 0.0;  ///< the second number of a pair
-};
-
-/// Probability that a standard normal number is at most `x`.
-[[nodiscard]] double normal_cdf(double x) noexcept;
-
-/// The inverse of `normal_cdf`, to about 1e-15 relative.
-///
-/// A rational start value, made exact by Halley's iteration on the complementary error function.
-///
-/// @param probability  in [0, 1]; 0 and 1 give minus and plus infinity
-/// Source: Abramowitz and Stegun, "Handbook of mathematical functions", 26.2.23, for the start value.
-[[nodiscard]] double normal_quantile(double probability) noexcept;
-
-}  // namespace nni
 
 // ---- nni/tuning/detail/unvisited.hpp
 
@@ -4975,6 +5756,9 @@ class Unvisited {
 
   /// True when there is nothing left to suggest.
   [[nodiscard]] bool exhausted() const noexcept { return active() && left_ == 0; }
+
+  /// Configurations of the space; 0 when repetitions are allowed.
+  [[nodiscard]] std::uint64_t size() const noexcept { return visited_.size(); }
 
   [[nodiscard]] bool visited(std::uint64_t configuration) const {
     return visited_[static_cast<std::size_t>(configuration)];
@@ -5009,9 +5793,9 @@ namespace nni::tuning {
 /// Draws every suggestion from the distributions that the user gave, independently of all results.
 ///
 /// Suggestion k is a function of the seed and k alone. In a space of at most 2^20 configurations no configuration is
-/// suggested twice, and when all have been suggested there is nothing more; such a space costs up to 1 byte per
-/// 8 configurations and, after a resume, one pass over the suggestions before k. Otherwise a suggestion costs
-/// nothing but its own drawing, and nothing is remembered.
+/// suggested twice, and none that a trial before a resume or an imported result had; when all have been suggested there
+/// is nothing more. Such a space costs up to 1 byte per 4 configurations. Otherwise a suggestion costs nothing but its
+/// own drawing, and nothing is remembered.
 ///
 /// Source: NNI 3.0, random tuner and its removal of duplicates.
 class Random {
@@ -5033,12 +5817,15 @@ class Random {
 
   void start(const SearchSpace& space, const Objectives& goals);
 
-  /// Goes on with suggestions from another space.
+  /// Goes on with suggestions from another space. What was suggested before counts there too, where it fits.
   void update_search_space(const SearchSpace& space);
 
   /// Nothing once every configuration of a small space has been suggested.
   [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
-  void observe(const TrialOutcome&) {}
+  void observe(const TrialOutcome& outcome);
+
+  /// Takes up a trial that was suggested before a resume and has not ended.
+  void adopt(ParameterId id, const Parameters& parameters);
 
   /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
@@ -5047,12 +5834,16 @@ class Random {
  private:
   void draw(ParameterId id, std::uint32_t stream, Point& into);
   bool draw_unvisited(ParameterId id, Point& into);
+  void tell(ParameterId id, const Parameters& parameters);
+  void go_on();
 
   SearchSpace space_;
   Seed seed_;
   detail::Unvisited unvisited_;
+  detail::Unvisited before_;       ///< `unvisited_` as it was before `first_`
   ParameterId first_{};            ///< the first suggestion from this space
   ParameterId next_{};             ///< the suggestions from there to here are in `unvisited_`
+  ParameterId told_{};             ///< suggestions before this one were made elsewhere, and told
   std::vector<double> positions_;  ///< kept to save an allocation per suggestion
 };
 
@@ -5136,6 +5927,7 @@ class Experiment {
 
   Experiment(const Experiment&) = delete;
   Experiment& operator=(const Experiment&) = delete;
+  ~Experiment() { control_->end(); }
 
   /// Adds hooks; call it before `run`.
   Experiment& observe(Observer observer) {
@@ -5164,9 +5956,28 @@ class Experiment {
   awaitable<Summary> async_run(Context& context);
 
   /// Stops the experiment: no trial starts, live ones are stopped; `run` returns. Any thread, any time.
-  void request_stop() {
-    stop_requested_ = true;
-    if (const auto executor = std::atomic_load(&executor_)) boost::asio::post(*executor, [this] { stop_now(); });
+  void request_stop() { control_->ask(detail::StopExperiment{}); }
+
+  /// A handle that steers the experiment: limits, search space, pause, cancel, stop, counts. Any thread, any time.
+  [[nodiscard]] Control control() const {
+    control_->watch();
+    return Control(control_);
+  }
+
+  /// Lets the advisor learn from results that were obtained elsewhere, before it suggests anything. They are recorded,
+  /// and are no trials of this experiment. One that was imported before is left out, so a program may do the same again
+  /// when it resumes. Before `run`.
+  ///
+  /// @code
+  /// experiment.import_results(nni::results_from_json(R"([{"parameters": {"x": 1.5}, "value": 0.25}])"));
+  /// @endcode
+  ///
+  /// @param results  see nni/experiment/import.hpp for where they may come from
+  /// @throws ConfigError  when one has no usable value or parameters
+  Experiment& import_results(std::vector<ResultImported> results) {
+    detail::check_results(results);
+    std::move(results.begin(), results.end(), std::back_inserter(to_import_));
+    return *this;
   }
 
   [[nodiscard]] const ExperimentId& id() const noexcept { return id_; }
@@ -5186,7 +5997,16 @@ class Experiment {
   awaitable<Summary> close_all(Context& context, detail::Board& board, std::exception_ptr failure);
   awaitable<std::vector<JobReport>> adopt_open_runs();
   awaitable<void> replay(detail::Board& board);
-  awaitable<void> replay_trial(detail::Board& board, TrialJobDetail trial, bool with_history);
+  awaitable<void> replay_trial(detail::Board& board, TrialJobDetail trial, std::optional<std::vector<double>> known);
+  void replay_imported(detail::Board& board, std::uint64_t before);
+  void tell_imported(detail::Board& board, const ResultImported& result);
+  void import_new(detail::Board& board, Transition& out);
+  void take_settings();
+  void apply_settings();
+  void steer(detail::Change change);
+  awaitable<void> count_unfitting();
+  awaitable<void> count_if_unfitting(std::uint64_t& count, TrialJobDetail trial);
+  [[nodiscard]] bool fits(const Parameters& parameters) const;
   awaitable<void> close_policies(Context& context);
   awaitable<void> close_one(Context& context, awaitable<void> work, const char* what);
   awaitable<void> collect(std::vector<TrialJobDetail>& into, TrialJobDetail trial);
@@ -5209,10 +6029,16 @@ class Experiment {
   std::filesystem::path directory_;  // of the experiment; empty when nothing is written
   std::string working_directory_;    // where commands start
   ExperimentSnapshot snapshot_;
+  detail::Settings settings_;
+  std::vector<ResultImported> to_import_;
+  std::size_t imported_ = 0;  // how many of the recorded ones the advisor was told
+  std::uint64_t seed_ = 0;
+  std::uint64_t space_count_ = 0;  // changes of the space in this run
   std::optional<Ledger> ledger_;
-  Engine* engine_ = nullptr;  // while the loops run
-  std::atomic<bool> stop_requested_ = false;
-  std::shared_ptr<boost::asio::any_io_executor> executor_;
+  Engine* engine_ = nullptr;        // while the loops run
+  detail::Board* board_ = nullptr;  // while it runs
+  bool stop_requested_ = false;
+  std::shared_ptr<detail::ControlCore> control_;
   std::exception_ptr clean_up_failure_;
 };
 
@@ -5237,6 +6063,8 @@ namespace nni {
 template <class Service, class... Policies>
 struct Experiment<Service, Policies...>::Parts {
   static constexpr bool carried = Experiment::carried;
+  static constexpr bool updates_space =
+      requires(advisor_type& advisor, const SearchSpace& space) { advisor.update_search_space(space); };
   using channel_type = std::conditional_t<carried, Service, transport_type>;
 
   explicit Parts(Experiment& owner)
@@ -5277,6 +6105,26 @@ struct Experiment<Service, Policies...>::Parts {
     }
   }
 
+  /// What is in force has changed: the next record of the experiment says so.
+  void settings_changed() {
+    experiment->settings_.paused = experiment->ledger_->paused(PauseReason::user);
+    experiment->settings_.in_force = detail::limits_of(experiment->options_);
+    experiment->apply_settings();
+  }
+
+  /// Suggestions come from another space from now on. @throws ConfigError  when it cannot be searched
+  void update_search_space(const SearchSpace& space)
+    requires updates_space
+  {
+    advisor.update_search_space(space);
+    experiment->space_ = space;
+    experiment->settings_.begin_space(space, experiment->ledger_->counts().ordered);
+    ++experiment->space_count_;
+  }
+
+  /// Counts the results that do not fit the search space in force.
+  awaitable<void> count_unfitting() { return experiment->count_unfitting(); }
+
   Experiment* experiment;
   Service& service;
   scheduler_type& scheduler;
@@ -5298,6 +6146,7 @@ Experiment<Service, Policies...>::Experiment(
       advisor_(make_advisor(policies)) {
   check(options_, service_.capabilities().needs_command);
   space_ = space_of(advisor_);
+  control_ = std::make_shared<detail::ControlCore>(options_, Parts::updates_space);
   working_directory_ =
       std::filesystem::absolute(options_.code_directory.empty() ? "." : options_.code_directory)
           .lexically_normal()
@@ -5341,6 +6190,10 @@ LedgerOptions Experiment<Service, Policies...>::ledger_options() const {
   settings.objectives = Objectives(options_.direction);
   settings.concurrency = options_.concurrency;
   if (options_.max_trials) settings.max_trials = *options_.max_trials;
+  settings.max_retries = options_.max_retries;
+  settings.retry_on = options_.retry_on;
+  settings.backoff = Backoff{options_.retry_backoff, options_.retry_backoff_limit};
+  settings.seed = Seed{seed_};
   if (service_.capabilities().durable_submit) settings.submit_strength = Strength::synced;
   return settings;
 }
@@ -5351,10 +6204,11 @@ ProfileChanged Experiment<Service, Policies...>::first_profile(Context& context)
   if (!snapshot_.exists) {
     profile.id = id_;
     profile.start_time = context.clock().now();
-    if constexpr (requires { advisor_.tuner().seed(); }) profile.seed = advisor_.tuner().seed();
   }
+  profile.seed = seed_;
   if (!options_.name.empty() || profile.name.empty()) profile.name = options_.name.empty() ? id_.value : options_.name;
   profile.params = describe_params(options_, space_);
+  profile.settings = settings_.to_json();
   profile.status = ExperimentStatus::running;
   profile.message.clear();
   profile.end_time.reset();
@@ -5382,8 +6236,7 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
     auto listening = transport_.open(context, storage_);
     co_await std::move(listening);
   }
-  if constexpr (requires { advisor_.tuner().reseed(snapshot_.profile.seed); })
-    if (snapshot_.exists) advisor_.tuner().reseed(snapshot_.profile.seed);
+  take_settings();
   const Objectives goals(options_.direction);
   auto starting = advisor_.start(context, space_, goals);
   co_await std::move(starting);
@@ -5399,13 +6252,44 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
   NNI_CRASH_POINT("service started");
 }
 
+// What is in force: recorded changes and today's options, and the seed that everything random depends on.
+template <class Service, class... Policies>
+void Experiment<Service, Policies...>::take_settings() {
+  settings_ = snapshot_.exists ? detail::Settings(snapshot_.profile.settings, options_, space_, snapshot_.trials)
+                               : detail::Settings(options_, space_);
+  options_.concurrency = settings_.in_force.concurrency;
+  options_.max_trials = settings_.in_force.max_trials;
+  options_.max_duration = settings_.in_force.max_duration;
+  if (settings_.spaces.back().space != settings_.given_space) space_ = settings_.space();
+  seed_ = snapshot_.profile.seed;
+  if constexpr (requires { advisor_.tuner().seed(); }) {
+    // A tuner without a seed may have begun; then the seed of the first one that has one counts.
+    if (seed_ == 0) seed_ = advisor_.tuner().seed();
+    if constexpr (requires { advisor_.tuner().reseed(seed_); })
+      if (seed_ != 0) advisor_.tuner().reseed(seed_);
+  }
+}
+
+template <class Service, class... Policies>
+void Experiment<Service, Policies...>::apply_settings() {
+  if (board_) board_->set_params(describe_params(options_, space_), settings_.to_json());
+}
+
+template <class Service, class... Policies>
+bool Experiment<Service, Policies...>::fits(const Parameters& parameters) const {
+  return space_.empty() || space_.to_point(parameters).has_value();
+}
+
 // Tells the advisor what it learnt before, and the board who was best.
 template <class Service, class... Policies>
 awaitable<void> Experiment<Service, Policies...>::replay(detail::Board& board) {
   constexpr bool assesses = !std::same_as<assessor_type, assessing::None>;
-  const auto visit = [this, &board](TrialJobDetail trial) { return replay_trial(board, std::move(trial), assesses); };
-  auto pages = detail::for_each_trial(store_, static_cast<std::size_t>(-1), visit);
+  const auto visit = [this, &board](TrialJobDetail trial, std::optional<std::vector<double>> history) {
+    return replay_trial(board, std::move(trial), std::move(history));
+  };
+  auto pages = detail::for_each_history(store_, assesses, visit);
   co_await std::move(pages);
+  replay_imported(board, static_cast<std::uint64_t>(-1));
   if constexpr (requires(UnfinishedTrial t) {
                   advisor_.replay_unfinished(t.parameter, t.parameters, RunId{}, t.history);
                 })
@@ -5415,14 +6299,73 @@ awaitable<void> Experiment<Service, Policies...>::replay(detail::Board& board) {
     }
 }
 
+// Results from elsewhere are told where they were told first: what a tuner suggests may depend on the order.
+template <class Service, class... Policies>
+void Experiment<Service, Policies...>::replay_imported(detail::Board& board, std::uint64_t before) {
+  while (imported_ < snapshot_.imported.size() && snapshot_.imported[imported_].after < before)
+    tell_imported(board, snapshot_.imported[imported_++]);
+}
+
+template <class Service, class... Policies>
+void Experiment<Service, Policies...>::tell_imported(detail::Board& board, const ResultImported& result) {
+  if (!fits(result.parameters)) board.count_unfitting();
+  if constexpr (requires { advisor_.import_result(result); }) advisor_.import_result(result);
+}
+
+template <class Service, class... Policies>
+void Experiment<Service, Policies...>::import_new(detail::Board& board, Transition& out) {
+  detail::leave_out_known(to_import_, snapshot_.imported);
+  for (ResultImported& result : to_import_) {
+    result.after = ledger_->counts().ordered;
+    tell_imported(board, result);
+    snapshot_.imported.push_back(result);
+    out.records.emplace_back(std::move(result));
+  }
+  imported_ = snapshot_.imported.size();
+  to_import_.clear();
+}
+
+// After a change of the space; a later change begins anew.
+template <class Service, class... Policies>
+awaitable<void> Experiment<Service, Policies...>::count_unfitting() {
+  const std::uint64_t mine = space_count_;
+  std::uint64_t count = 0;
+  const auto visit = [this, &count](TrialJobDetail trial) { return count_if_unfitting(count, std::move(trial)); };
+  auto pages = detail::for_each_trial(store_, static_cast<std::size_t>(-1), visit);
+  co_await std::move(pages);
+  for (const ResultImported& result : snapshot_.imported)
+    if (!fits(result.parameters)) ++count;
+  if (board_ && mine == space_count_) board_->set_unfitting(count);
+}
+
+template <class Service, class... Policies>
+awaitable<void> Experiment<Service, Policies...>::count_if_unfitting(std::uint64_t& count, TrialJobDetail trial) {
+  if (is_terminal(trial.status) && final_number(trial) && !fits(trial.parameters)) ++count;
+  co_return;
+}
+
 template <class Service, class... Policies>
 awaitable<void> Experiment<Service, Policies...>::replay_trial(
-    detail::Board& board, TrialJobDetail trial, bool with_history) {
+    detail::Board& board, TrialJobDetail trial, std::optional<std::vector<double>> known) {
+  constexpr bool assesses = !std::same_as<assessor_type, assessing::None>;
+  if (imported_ < snapshot_.imported.size()) replay_imported(board, trial.trial.number);
   if (!is_terminal(trial.status)) co_return;
+  if (options_.retry_failed && trial.status == TrialJobStatus::failed) {
+    UnfinishedTrial& again = snapshot_.unfinished.emplace_back();
+    again.trial = trial.trial;
+    again.parameter = trial.parameter;
+    again.parameters = trial.parameters;
+    again.attempts = trial.attempts;
+    ledger_->reopen(std::move(trial));
+    co_return;
+  }
   board.remember(trial);
+  if (settings_.changed_space() && final_number(trial) && !fits(trial.parameters)) board.count_unfitting();
   if constexpr (requires(TrialOutcome o, std::vector<double> h) { advisor_.replay(o, h); }) {
     std::vector<double> history;
-    if (with_history || (trial.status == TrialJobStatus::early_stopped && !trial.final_value)) {
+    if (known) {
+      history = *std::move(known);
+    } else if (assesses || (trial.status == TrialJobStatus::early_stopped && !trial.final_value)) {
       auto reading = store_.metrics(trial.trial);
       const std::vector<Metric> metrics = co_await std::move(reading);
       history = detail::intermediate_numbers(metrics);
@@ -5455,9 +6398,18 @@ void Experiment<Service, Policies...>::stop_now() {
 }
 
 template <class Service, class... Policies>
+void Experiment<Service, Policies...>::steer(detail::Change change) {
+  if (std::holds_alternative<detail::StopExperiment>(change))
+    stop_now();
+  else if (engine_)
+    engine_->carry_out(std::move(change));
+}
+
+template <class Service, class... Policies>
 awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context) {
-  std::atomic_store(&executor_, std::make_shared<boost::asio::any_io_executor>(context.executor()));
   detail::Board board(options_, observers_);
+  board.set_control(control_);
+  board_ = &board;
   std::exception_ptr failure;
   try {
     auto opening = open_all(context, board);
@@ -5470,6 +6422,8 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
     auto closing = async::shield(close_policies(context));
     co_await async::ignore_cancellation();
     co_await std::move(closing);
+    board_ = nullptr;
+    control_->end();
     std::rethrow_exception(failure);
   }
 
@@ -5482,12 +6436,15 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
     const auto alive = std::count_if(reports.begin(), reports.end(), [](const JobReport& report) {
       return report.state == JobReport::State::running;
     });
-    board.begin(first_profile(context), directory_, Service::platform, snapshot_.exists, ledger_->counts().finished,
-                static_cast<std::size_t>(alive));
     Transition first;
-    first.records.emplace_back(board.profile(ledger_->counts()));
+    import_new(board, first);
+    board.begin(first_profile(context), directory_, Service::platform, snapshot_.exists, ledger_->counts().finished,
+                static_cast<std::size_t>(alive), snapshot_.imported.size());
+    first.records.emplace(first.records.begin(), board.profile(ledger_->counts()));
     engine.apply(first);
+    if (settings_.paused) engine.carry_out(detail::PauseTrials{});
     engine.adopt(reports);
+    control_->begin(context.executor(), [this](detail::Change change) { steer(std::move(change)); });
     if (stop_requested_) engine.request_stop();
     auto loops = engine.run();
     co_await std::move(loops);
@@ -5495,10 +6452,12 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
     failure = std::current_exception();
   }
   engine_ = nullptr;
+  control_->end();
   board.set_active(engine.active());
   co_await async::ignore_cancellation();
   auto closing = async::shield(close_all(context, board, failure));
   Summary summary = co_await std::move(closing);
+  board_ = nullptr;
   if (failure) std::rethrow_exception(failure);
   co_return summary;
 }
@@ -5551,6 +6510,13 @@ awaitable<Summary> Experiment<Service, Policies...>::close_all(
   std::vector<TrialJobDetail> trials;
   try {
     board.set_status(status, message);
+    // A pause outlives a manager that dies; who starts an experiment again that was stopped wants it to run.
+    settings_.paused = false;
+    apply_settings();
+    if (settings_.changed_space()) {
+      auto counting = count_unfitting();
+      co_await std::move(counting);
+    }
     ProfileChanged profile = board.profile(ledger_->counts());
     profile.end_time = context.clock().now();
     const StoreEvent last{std::move(profile)};
@@ -5716,6 +6682,533 @@ class InProcess {
 
 }  // namespace nni::platforms
 
+// ---- nni/tuning/suggested.hpp
+
+#include <ostream>
+
+namespace nni::tuning {
+
+/// A suggestion as values: read like `Parameters`, but numbers are not taken through JSON text.
+///
+/// It refers to the search space that it was made for, which must outlive it.
+class Suggested {
+ public:
+  /// @param space  of the tuner that fills in the point
+  explicit Suggested(const SearchSpace& space) : space_(&space) {}
+
+  /// The value of one parameter, with the same types, names and errors as `Parameters::get`.
+  template <class T>
+  [[nodiscard]] T get(std::string_view name) const {
+    if constexpr (std::integral<T> && !std::same_as<T, bool>) {
+      const std::optional<double> value = number(name);
+      if (value && std::nearbyint(*value) == *value && std::abs(*value) <= 0x1p53) {
+        const auto whole = static_cast<std::int64_t>(*value);
+        if (std::in_range<T>(whole)) return static_cast<T>(whole);
+      }
+    } else if constexpr (std::floating_point<T>) {
+      if (const std::optional<double> value = number(name)) return static_cast<T>(*value);
+    }
+    return to_parameters().get<T>(name);
+  }
+
+  /// Like `get`, nothing when there is no such parameter.
+  template <class T>
+  [[nodiscard]] std::optional<T> find(std::string_view name) const {
+    if (!contains(name)) return std::nullopt;
+    return get<T>(name);
+  }
+
+  /// True when there is a parameter of this name.
+  [[nodiscard]] bool contains(std::string_view name) const { return number(name) || to_parameters().contains(name); }
+
+  /// As the trial of an experiment would see it.
+  [[nodiscard]] Parameters to_parameters() const { return space_->to_parameters(point_); }
+
+  /// The JSON text.
+  [[nodiscard]] std::string text() const { return to_parameters().text(); }
+
+  /// The values, in the order of the axes of the search space.
+  [[nodiscard]] const Point& point() const noexcept { return point_; }
+  [[nodiscard]] Point& point() noexcept { return point_; }
+
+  /// Prints the JSON text.
+  friend std::ostream& operator<<(std::ostream& out, const Suggested& suggested) {
+    return out << suggested.to_parameters();
+  }
+
+ private:
+  std::optional<double> number(std::string_view name) const {
+    const std::vector<Axis>& axes = space_->axes();
+    for (std::size_t at = 0; at < axes.size(); ++at) {
+      // The same path may exist in several branches; only one of them is active.
+      if (axes[at].path != name || std::isnan(point_[at])) continue;
+      if (axes[at].type != DimensionType::choice) return point_[at];
+      const double option = axes[at].numbers[static_cast<std::size_t>(point_[at])];
+      return std::isnan(option) ? std::nullopt : std::optional(option);
+    }
+    return std::nullopt;
+  }
+
+  const SearchSpace* space_;
+  Point point_;
+};
+
+}  // namespace nni::tuning
+
+// ---- nni/tuning/ask_tell.hpp
+
+namespace nni::tuning {
+
+/// A tuner that also answers with plain values, without any JSON text.
+///
+/// The two hooks are optional. A model promises that `suggest` and `generate`, and `learn` and `observe`, do the
+/// same: `suggest` answers false where `generate` answers nothing, and `learn` without a value tells of a failure.
+template <class T>
+concept PointTuner =
+    Tuner<T> &&
+    requires(T& tuner, const T& same, ParameterId id, Point& into, const Point& point, std::optional<double> value) {
+      { tuner.suggest(id, into) } -> std::same_as<bool>;
+      { tuner.learn(id, point, value) } -> std::same_as<void>;
+      { same.search_space() } -> std::convertible_to<const SearchSpace&>;
+    };
+
+/// Drives a tuner by a plain loop: no experiment, no records, no Asio.
+///
+/// @code
+/// nni::tuning::AskTell study{nni::tuning::Tpe{space}};
+/// for (int round = 0; round < 100; ++round) {
+///   auto trial = study.ask();
+///   const double x = trial.parameters.get<double>("x");
+///   study.tell(trial, (x - 2.0) * (x - 2.0));
+/// }
+/// std::cout << study.best()->parameters << '\n';
+/// @endcode
+///
+/// Several trials may be asked before the first is told, and they may be told in any order. Trials must not outlive
+/// the study that they came from.
+///
+/// @tparam T  a tuner that brings its search space: `const SearchSpace& search_space() const`
+template <class T>
+class AskTell {
+  static_assert(Tuner<T>, "the type does not model nni::Tuner");
+
+ public:
+  /// Values with `get<double>("x")`: read directly from the tuner where it models `PointTuner`.
+  using parameters_type = std::conditional_t<PointTuner<T>, Suggested, Parameters>;
+
+  /// One suggestion.
+  struct Trial {
+    ParameterId id;  ///< counted from 0
+    parameters_type parameters;
+  };
+
+  /// The best suggestion so far.
+  struct Best {
+    ParameterId id;
+    parameters_type parameters;
+    double value = 0.0;
+  };
+
+  /// @param tuner      is started here with its own space
+  /// @param direction  which values are better
+  /// @throws ConfigError  when the tuner cannot search its space
+  explicit AskTell(T tuner, Direction direction = minimize) : tuner_(std::move(tuner)), goals_(direction) {
+    const SearchSpace space = tuner_.search_space();
+    tuner_.start(space, goals_);
+  }
+
+  AskTell(const AskTell&) = delete;
+  AskTell& operator=(const AskTell&) = delete;
+
+  /// The next suggestion; nothing when the tuner has none, perhaps only until it is told a result.
+  [[nodiscard]] std::optional<Trial> try_ask() {
+    const ParameterId id{told_.size()};
+    std::optional<Trial> trial;
+    if constexpr (PointTuner<T>) {
+      trial.emplace(Trial{id, Suggested(tuner_.search_space())});
+      if (!tuner_.suggest(id, trial->parameters.point())) trial.reset();
+    } else if (std::optional<Parameters> parameters = tuner_.generate(id)) {
+      trial.emplace(Trial{id, *std::move(parameters)});
+    }
+    if (trial) told_.push_back(false);
+    return trial;
+  }
+
+  /// The next suggestion.
+  /// @throws Error  `Errc::not_found` when the tuner has none
+  [[nodiscard]] Trial ask() {
+    std::optional<Trial> trial = try_ask();
+    if (!trial)
+      throw Error(Errc::not_found, "the tuner has nothing more to suggest; use try_ask() where that may happen");
+    return *std::move(trial);
+  }
+
+  /// Tells the result of a suggestion. A value that is not finite counts as a failure.
+  /// @throws Error  `Errc::protocol` when this suggestion has a result already
+  void tell(const Trial& trial, double value) {
+    if (!std::isfinite(value)) return tell_failed(trial);
+    settle(trial.id);
+    learn(trial, value);
+    if (!best_ || goals_.better(value, best_->value)) best_.emplace(Best{trial.id, trial.parameters, value});
+  }
+
+  /// Tells that a suggestion gave no result.
+  /// @throws Error  `Errc::protocol` when this suggestion has a result already
+  void tell_failed(const Trial& trial) {
+    settle(trial.id);
+    learn(trial, std::nullopt);
+  }
+
+  /// The best suggestion so far, nothing before the first result.
+  [[nodiscard]] const std::optional<Best>& best() const noexcept { return best_; }
+
+  /// Suggestions so far.
+  [[nodiscard]] std::uint64_t asked() const noexcept { return told_.size(); }
+
+  [[nodiscard]] const T& tuner() const noexcept { return tuner_; }
+
+ private:
+  void settle(ParameterId id) {
+    if (id.value >= told_.size() || told_[static_cast<std::size_t>(id.value)])
+      throw Error(Errc::protocol, "suggestion " + std::to_string(id.value) +
+                                      (id.value < told_.size() ? " has a result already" : " is not of this study"));
+    told_[static_cast<std::size_t>(id.value)] = true;
+  }
+
+  void learn(const Trial& trial, std::optional<double> value) {
+    if constexpr (PointTuner<T>) {
+      tuner_.learn(trial.id, trial.parameters.point(), value);
+    } else {
+      TrialOutcome outcome;
+      outcome.trial.number = trial.id.value + 1;
+      outcome.parameter = trial.id;
+      outcome.parameters = trial.parameters;
+      outcome.status = value ? TrialJobStatus::succeeded : TrialJobStatus::failed;
+      outcome.value = value;
+      tuner_.observe(outcome);
+    }
+  }
+
+  T tuner_;
+  Objectives goals_;
+  std::vector<bool> told_;
+  std::optional<Best> best_;
+};
+
+}  // namespace nni::tuning
+
+// ---- nni/tuning/grid.hpp
+
+#include <unordered_set>
+
+namespace nni::tuning {
+
+/// Walks over a grid that becomes finer, until every value was tried.
+///
+/// `choice` and `randint` are tried completely from the start. A numeric dimension begins in its middle and is then
+/// halved again and again on its own scale: 1/2; 1/4, 3/4; 1/8, 3/8, ... A step that changes no value, because of q,
+/// is left out, so a space in which everything is discrete ends, and then there is nothing more to suggest. In other
+/// spaces the limits themselves are approached but not reached.
+///
+/// Suggestion k is the k-th point of this walk: no results are needed. Points that a trial before a resume, a suggestion
+/// from an earlier space, or an imported result had are left out, so a resumed experiment goes on behind its last
+/// suggestion; to know them it remembers their texts, of a resume and of a change of the space only. The last dimension changes fastest; dimensions of branches that are not chosen stand still.
+///
+/// Cost: amortised constant per suggestion; memory grows with the number of values per numeric dimension.
+///
+/// Source: NNI 3.0, grid search tuner.
+class Grid {
+ public:
+  using role = role::tuner;
+
+  /// @param space  at least one dimension; an experiment takes it from here
+  explicit Grid(SearchSpace space = {});
+
+  /// The space that suggestions come from.
+  [[nodiscard]] const SearchSpace& search_space() const noexcept { return space_; }
+
+  /// @throws ConfigError  when the space has no dimensions
+  void start(const SearchSpace& space, const Objectives& goals);
+
+  /// Begins a new walk with the next suggestion, without the points that were suggested before.
+  /// @throws ConfigError  when the space has no dimensions
+  void update_search_space(const SearchSpace& space);
+
+  /// Nothing once every point was suggested.
+  [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
+  void observe(const TrialOutcome& outcome);
+
+  /// Takes up a trial that was suggested before a resume and has not ended.
+  void adopt(ParameterId id, const Parameters& parameters);
+
+  /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
+  [[nodiscard]] bool suggest(ParameterId id, Point& into);
+  void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
+
+ private:
+  /// The grid of one axis.
+  struct Line {
+    std::vector<double> positions;                     ///< only for numeric axes
+    std::vector<std::pair<double, double>> divisible;  ///< intervals with different values at their ends
+    std::size_t size = 0;                              ///< number of grid values
+    std::size_t known = 0;                             ///< how many of them the walks before this one had
+    std::size_t at = 0;                                ///< where the walk stands
+  };
+
+  void rewind();
+  bool advance();
+  bool step();
+  bool refine();
+  void halve(std::size_t index);
+  bool is_new() const;
+  bool was_tried() const;
+  Point point() const;
+  void note(const Parameters& parameters);
+  void tell(ParameterId id, const Parameters& parameters);
+  void go_on();
+  bool active(std::size_t axis) const;
+
+  SearchSpace space_;
+  std::vector<Line> lines_;
+  std::unordered_set<std::string> tried_;  ///< parameters that the walk leaves out
+  std::uint64_t first_ = 0;                ///< the suggestion with which the walk began
+  std::uint64_t next_ = 0;                 ///< the suggestion that `advance` leads to
+  std::uint64_t told_ = 0;                 ///< suggestions before this one were made elsewhere, and told
+  bool fresh_ = true;                      ///< the walk stands on a point that was not looked at
+  bool ended_ = false;
+};
+
+static_assert(Tuner<Grid>);
+
+}  // namespace nni::tuning
+
+// ---- nni/tuning/detail/parzen.hpp
+
+namespace nni::tuning::detail {
+
+/// A mixture of kernels over all axes of a space at once, one kernel per observed point, and the prior as one more.
+///
+/// Coordinates are positions in (0, 1), on which the prior is uniform with density 1; of a choice the coordinate is
+/// the index. A kernel is a product over axes: a normal distribution cut to [0, 1] on a numeric axis, and on a choice
+/// the point's own option with the rest spread evenly. On an axis that is not active in the kernel's point the kernel
+/// is the prior. All densities are relative to the prior, so inactive axes contribute a factor of 1.
+///
+/// Kernels are stored in blocks of 16, axis by axis, so that a compiler turns the loops over a block into vector
+/// instructions.
+///
+/// Sources: Bergstra, Bardenet, Bengio, Kegl, "Algorithms for hyper-parameter optimization", NeurIPS 2011;
+/// Watanabe, "Tree-structured Parzen estimator: understanding its algorithm components and their roles for better
+/// empirical performance", arXiv:2304.11127, 2023, for the joint kernels.
+class Parzen {
+ public:
+  /// @param axes  of the space; they must outlive this object
+  explicit Parzen(const std::vector<Axis>& axes);
+
+  /// Number of kernels besides the prior, those of weight 0 included.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+  /// Adds a kernel. @param point  one coordinate per axis, NaN where it is not active
+  void add(std::span<const float> point, float weight);
+
+  /// Changes the weight of a kernel; 0 removes it from the mixture.
+  void set_weight(std::size_t kernel, float weight);
+
+  /// Removes all kernels.
+  void clear();
+
+  /// Fits the widths of the kernels to the points of positive weight. Before `log_density` and `draw`.
+  ///
+  /// On a numeric axis the deviation is 0.6 n^(-1/(d+4)) times that of the points, the prior counted as one of them:
+  /// with n points on d axes it narrows as results gather (Scott's rule, with a smaller constant that was chosen on
+  /// ten test functions). It is never below 0.01, nor below half of the room that one of few values has. On a choice
+  /// of K options the probability of leaving the own one is K / (K + n).
+  void fit();
+
+  /// Logarithm of the density relative to the prior.
+  ///
+  /// @param point         one coordinate per axis, NaN where it is not active
+  /// @param prior_weight  weight of the prior; every kernel has its own
+  [[nodiscard]] double log_density(std::span<const float> point, double prior_weight) const;
+
+  /// Draws a point from the mixture.
+  ///
+  /// @param into  receives one coordinate per axis, NaN where it is not active; numeric coordinates of axes with few
+  ///              values are moved to the middle of their value
+  void draw(CounterRandom& random, double prior_weight, std::span<float> into) const;
+
+  /// The coordinate of kernel `kernel` on axis `axis`, NaN where it is not active.
+  [[nodiscard]] float coordinate(std::size_t kernel, std::size_t axis) const;
+
+ private:
+  static constexpr std::size_t lanes = 16;
+
+  /// What is the same for all kernels on one axis.
+  struct Scale {
+    double count = 0.0;       ///< weight of the points that are active here
+    double sum = 0.0;         ///< of their coordinates
+    double squares = 0.0;     ///< of their coordinates
+    float width = 0.0F;       ///< deviation, or probability of leaving
+    float inverse = 1.0F;     ///< 1 / (width * sqrt(2))
+    float own = 0.0F;         ///< choice: logarithm of the relative density on the own option
+    float other = 0.0F;       ///< choice: the same on another option
+    std::vector<float> peak;  ///< numeric: logarithm of the relative density at the middle, over the position
+  };
+
+  [[nodiscard]] bool conditional(std::size_t axis) const noexcept { return (*axes_)[axis].parent != Axis::no_parent; }
+  [[nodiscard]] bool categorical(std::size_t axis) const noexcept {
+    return (*axes_)[axis].type == DimensionType::choice;
+  }
+  [[nodiscard]] float* column(std::size_t block, std::size_t index) noexcept {
+    return data_.data() + (block * columns_ + index) * lanes;
+  }
+  [[nodiscard]] const float* column(std::size_t block, std::size_t index) const noexcept {
+    return data_.data() + (block * columns_ + index) * lanes;
+  }
+  [[nodiscard]] float peak(std::size_t axis, float position) const noexcept;
+  void count_point(std::size_t kernel, double weight);
+  [[nodiscard]] float fitting_width(std::size_t axis) const;
+  void set_width(std::size_t axis, float width);
+  void place_peaks(std::size_t kernel);
+  void add_axis(const float* columns, std::size_t axis, float at, float* sum) const noexcept;
+
+  const std::vector<Axis>* axes_;
+  std::vector<std::size_t> first_column_;  ///< per axis: coordinate, then for a conditional axis: active, peak
+  std::vector<Scale> scales_;
+  std::size_t columns_ = 0;
+  std::size_t size_ = 0;
+  double weight_ = 0.0;   ///< of all kernels
+  float highest_ = 0.0F;  ///< no kernel's logarithm is above it
+  std::vector<float> data_;
+};
+
+}  // namespace nni::tuning::detail
+
+// ---- nni/tuning/tpe.hpp
+
+namespace nni::tuning {
+
+/// What a trial in flight is taken for until its result is known.
+enum class Liar {
+  worst,  ///< as bad as the worst: other trials keep away from it
+  mean,   ///< as the mean of all results
+  best,   ///< as good as the best: other trials gather around it
+  none    ///< it does not count
+};
+
+/// Settings of `Tpe`.
+struct TpeOptions {
+  int startup_trials = 10;    ///< random suggestions until so many results are known, at least 1
+  int candidates = 24;        ///< points that are drawn and compared for one suggestion, at least 1
+  double good_share = 0.1;    ///< share of the results that count as good, in (0, 1)
+  int good_at_most = 25;      ///< but never more than so many, at least 1
+  double prior_weight = 1.0;  ///< weight of the user's distribution; each result has 1; greater than 0
+  Liar liar = Liar::worst;    ///< for trials in flight
+};
+
+/// Tree-structured Parzen estimator: draws where good results are dense and bad ones are not.
+///
+/// Results are split into a good and a bad part, each is turned into a density over *all* parameters at once, so that
+/// it sees which values go together, and of several points drawn from the good density the one with the highest
+/// ratio of good to bad is suggested. Choices have kernels of their own; a parameter of a branch counts where its
+/// branch was chosen; logarithmic parameters are treated on the logarithmic scale.
+///
+/// Which trials count: a finite value of a trial that succeeded, or was stopped early, is a result. A trial that
+/// failed, or ended without a value, counts among the bad ones, since what breaks a trial is worth avoiding. A trial
+/// that was cancelled says nothing. A trial in flight counts as its `liar` says.
+///
+/// In a space of at most 2^20 configurations none is suggested twice, and when all were suggested there is nothing
+/// more. Cost of one suggestion: about (results x dimensions x candidates) / 4 floating point operations; memory about
+/// 12 bytes per result and dimension. Both grow with the number of results without limit.
+///
+/// Sources: Bergstra, Bardenet, Bengio, Kegl, "Algorithms for hyper-parameter optimization", NeurIPS 2011;
+/// Watanabe, "Tree-structured Parzen estimator: understanding its algorithm components and their roles for better
+/// empirical performance", arXiv:2304.11127, 2023; Ginsbourger, Le Riche, Carraro, "Kriging is well-suited to
+/// parallelize optimization", 2010, for the liar.
+class Tpe {
+ public:
+  using role = role::tuner;
+
+  /// @param space    what to choose from; an experiment takes it from here
+  /// @param options  settings
+  /// @param seed     `nni::seed(7)` for suggestions that can be repeated; otherwise a fresh one, which the experiment records
+  /// @throws ConfigError  when an option is out of range
+  explicit Tpe(SearchSpace space = {}, TpeOptions options = {}, Seed seed = random_seed());
+  Tpe(SearchSpace space, Seed seed) : Tpe(std::move(space), TpeOptions{}, seed) {}
+
+  /// The space that suggestions come from.
+  [[nodiscard]] const SearchSpace& search_space() const noexcept { return model_->space; }
+
+  /// What the experiment records, so that a resume goes on with the same numbers.
+  [[nodiscard]] std::uint64_t seed() const noexcept { return seed_.value; }
+
+  /// Takes the recorded seed of an experiment that is resumed. Before `start`.
+  void reseed(std::uint64_t seed) noexcept { seed_.value = seed; }
+
+  void start(const SearchSpace& space, const Objectives& goals);
+  void update_search_space(const SearchSpace& space);
+
+  /// Nothing once every configuration of a small space has been suggested.
+  [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
+  void observe(const TrialOutcome& outcome);
+
+  /// Takes up a trial that was suggested before a resume and has not ended. Between `start` and the first `generate`.
+  void adopt(ParameterId id, const Parameters& parameters);
+
+  /// `generate` and `observe` without text: the values only. See nni/tuning/ask_tell.hpp.
+  [[nodiscard]] bool suggest(ParameterId id, Point& into);
+  void learn(ParameterId id, const Point& point, std::optional<double> value);
+
+ private:
+  enum class State : std::uint8_t { running, finished, failed, gone };
+
+  /// One suggestion or observed trial; its kernel in `Model::bad` has the same index.
+  struct Record {
+    double loss = 0.0;
+    State state = State::running;
+    bool good = false;  ///< in the good part of the last split
+  };
+
+  /// Behind a pointer, because the kernels refer to the axes of the space.
+  struct Model {
+    explicit Model(SearchSpace from)
+        : space(std::move(from)), bad(space.axes()), good(space.axes()), unvisited(space) {}
+    SearchSpace space;
+    detail::Parzen bad;  ///< a kernel per record, those in the good part with weight 0
+    detail::Parzen good;
+    detail::Unvisited unvisited;
+    std::vector<Record> records;
+    std::vector<double> values;        ///< of all records, as they were suggested: kernels round
+    std::vector<std::uint32_t> order;  ///< finished records, the first `sorted` of them best first
+    std::size_t sorted = 0;
+    std::vector<std::uint32_t> above;  ///< the good part of the last split
+    std::unordered_map<std::uint64_t, std::uint32_t> running;
+  };
+
+  [[nodiscard]] std::vector<float> coordinates_of(const Point& point) const;
+  [[nodiscard]] bool is_at(std::uint32_t index, const Point& point) const;
+  std::uint32_t record(const Point& point);
+  void settle(std::uint32_t index, State state, double loss);
+  void split();
+  void sort_records();
+  [[nodiscard]] bool before(std::uint32_t one, std::uint32_t other) const;
+  [[nodiscard]] std::vector<std::uint32_t> best_records() const;
+  [[nodiscard]] std::vector<std::uint32_t>::iterator place_of(
+      double loss, std::uint32_t index, std::vector<std::uint32_t>& ranked) const;
+  [[nodiscard]] float weight_of(State state) const noexcept;
+  void draw_at_random(ParameterId id, Point& into);
+  bool draw_by_model(ParameterId id, Point& into);
+  void conclude(ParameterId id, const Point* point, State state, double value);
+
+  std::unique_ptr<Model> model_;
+  TpeOptions options_;
+  Seed seed_;
+  Objectives goals_;
+};
+
+static_assert(Tuner<Tpe>);
+
+}  // namespace nni::tuning
+
 // ---- nni/version.hpp
 
 /// @file
@@ -5727,72 +7220,6 @@ class InProcess {
 
 /// The three numbers as one, for comparisons in `#if`: 1.2.3 is 10203.
 #define NNI_VERSION (NNI_VERSION_MAJOR * 10000 + NNI_VERSION_MINOR * 100 + NNI_VERSION_PATCH)
-
-// ---- nni/assessing/median_stop.hpp
-
-namespace nni::assessing {
-
-/// Settings of `MedianStop`.
-struct MedianStopOptions {
-  int start_step = 0;  ///< a trial with fewer intermediate results than this goes on in any case, at least 0
-};
-
-/// Stops a trial whose best intermediate result is worse than the median of what others had at the same step.
-///
-/// What counts of another trial is the mean of its intermediate results up to that step, and only if it ended
-/// successfully and reported that many. As long as there is no such trial, every trial goes on. With an even number
-/// of them the worse of the two middle ones is taken, so that a trial has the benefit of the doubt.
-///
-/// A value that is not a number counts as the worst possible.
-///
-/// Cost per intermediate result: constant for a verdict, O(log n) per step when a trial ends; memory 8 bytes per step
-/// of each successful trial.
-///
-/// Sources: Golovin, Solnik, Moitra, Kochanski, Karro, Sculley, "Google Vizier: a service for black-box optimization",
-/// KDD 2017, section 3.2.2; NNI 3.0, median stop assessor.
-class MedianStop {
- public:
-  using role = role::assessor;
-
-  /// @throws ConfigError  when `start_step` is negative
-  explicit MedianStop(MedianStopOptions options = {});
-
-  void start(const Objectives& goals);
-  [[nodiscard]] Verdict assess(const RunId& run, std::span<const double> history);
-  void trial_ended(const RunId& run, bool succeeded);
-
- private:
-  /// The larger half of some losses as a heap with the smallest on top, the smaller half the other way round.
-  class Median {
-   public:
-    void insert(double loss);
-    [[nodiscard]] bool empty() const noexcept { return upper_.empty(); }
-    /// Element n/2 of n, counted from the best.
-    [[nodiscard]] double value() const noexcept { return upper_.front(); }
-
-   private:
-    std::vector<double> lower_;
-    std::vector<double> upper_;
-  };
-
-  /// What is known of a run that has not ended.
-  struct Progress {
-    std::vector<double> means;  ///< of the losses up to each step
-    double sum = 0.0;
-    double best = 0.0;
-  };
-
-  [[nodiscard]] double loss(double value) const noexcept;
-
-  MedianStopOptions options_;
-  Objectives goals_;
-  std::unordered_map<RunId, Progress> running_;
-  std::vector<Median> steps_;  ///< of the successful runs with at least so many steps, from one
-};
-
-static_assert(Assessor<MedianStop>);
-
-}  // namespace nni::assessing
 
 // ---- nni/async/lift.hpp
 
@@ -6319,6 +7746,7 @@ template <class From, class To>
 awaitable<Converted> copy_all(From& from, To& to, const ExperimentSnapshot& snapshot) {
   Converted result;
   std::vector<StoreEvent> events(1, StoreEvent(unfinished_copy(snapshot.profile)));
+  events.insert(events.end(), snapshot.imported.begin(), snapshot.imported.end());
   TrialQuery query;
   auto next_open = snapshot.unfinished.begin();
   for (bool more = true; more;) {
@@ -7065,8 +8493,6 @@ class JournalLines {
 
 // ---- nni/datastore/detail/received.hpp
 
-#include <iterator>
-
 namespace nni::datastore::detail {
 
 /// A set of sequence numbers that mostly arrive in order: kept as ranges, so that a million numbers in order cost
@@ -7168,6 +8594,8 @@ class OpenTrial {
   std::optional<TimePoint> ended_at;
   Placement placement;
   JobEnd end;  ///< meaningful with `ended_at`
+  std::uint32_t retries = 0;
+  Duration pause{};
   Received seen;
 };
 
@@ -7215,6 +8643,12 @@ class JournalIndex {
   /// The trials that have not ended, in the order of their ids.
   [[nodiscard]] Selection unfinished() const;
 
+  /// Retries that a trial which has not ended has used up.
+  [[nodiscard]] std::uint32_t retries(TrialId trial) const noexcept;
+
+  /// Where results from elsewhere begin.
+  [[nodiscard]] const std::vector<std::uint64_t>& imported() const noexcept { return imported_; }
+
   /// What a snapshot says without looking into the file.
   [[nodiscard]] ExperimentSnapshot summary() const;
 
@@ -7237,6 +8671,7 @@ class JournalIndex {
   bool take_in(const RunStarted& event, std::uint64_t offset);
   bool take_in(const MetricReceived& event, std::uint64_t offset);
   bool take_in(const RunEnded& event, std::uint64_t offset);
+  bool take_in(const ResultImported& event, std::uint64_t offset);
 
   Live& live(TrialId trial);
   [[nodiscard]] const Entry* finished(TrialId trial) const noexcept;
@@ -7247,13 +8682,10 @@ class JournalIndex {
   std::uint64_t by_status_[8] = {};
   std::deque<Entry> entries_;  // by number
   std::unordered_map<std::uint64_t, Live> live_;
+  std::vector<std::uint64_t> imported_;
 };
 
 }  // namespace nni::datastore::detail
-
-// ---- nni/datastore/detail/journal_store.hpp
-
-#include <mutex>
 
 // ---- nni/datastore/detail/owner_lock.hpp
 
@@ -7468,6 +8900,9 @@ class PackedTrials {
  public:
   /// Keeps a trial and its values; one that is there already is replaced (its old block stays unused).
   void put(const TrialJobDetail& detail, std::span<const Metric> metrics);
+
+  /// Forgets a trial (its block stays unused).
+  void erase(TrialId trial) noexcept { blocks_[trial.number - 1] = nullptr; }
 
   /// True when this trial was put.
   [[nodiscard]] bool contains(TrialId trial) const noexcept;
@@ -7716,7 +9151,9 @@ class SqliteReader {
  private:
   std::optional<StoredTrial> row_of(TrialId trial);
   TrialPage best(const TrialQuery& query);
+  void add_histories(TrialPage& page, const std::vector<StoredTrial>& rows);
   ProfileChanged profile();
+  std::vector<ResultImported> imported();
   std::vector<Metric> current_metrics(const StoredTrial& trial);
   std::vector<TrialId> best_trials(const TrialQuery& query);
 
@@ -7726,6 +9163,7 @@ class SqliteReader {
   Statement page_in_state_;
   Statement current_metrics_;
   Statement earlier_metrics_;
+  Statement values_between_;
 };
 
 }  // namespace nni::datastore::detail
@@ -7770,6 +9208,7 @@ class SqliteRecorder final : public Recorder {
   void take(const RunStarted& event);
   void take(const MetricReceived& event);
   void take(const RunEnded& event);
+  void take(const ResultImported& event);
 
   StoredTrial& held(TrialId trial);
   void change(StoredTrial& trial);
@@ -7790,6 +9229,7 @@ class SqliteRecorder final : public Recorder {
   std::int64_t revision_ = 0;
   std::int64_t profile_row_ = 0;  // of the last profile of this session; 0: none
   ProfileChanged profile_;
+  std::string settings_;  // as they were last written
   std::uint64_t trials_ = 0;
   int checkpointed_at_ = 0;  // frames in the log when it was last moved
   std::unordered_map<std::uint64_t, StoredTrial> open_;
@@ -7815,7 +9255,7 @@ namespace nni::datastore::detail {
 /// Three belong to NNI: its clients and its users' scripts read them by name and by the order of their columns
 /// (NNI 3.0 lifecycle, section 7.1). What is ours stands beside them:
 ///
-///  - `nni_meta`             the version of this schema
+///  - `nni_meta`             the version of this schema, and the settings of the experiment for a resume
 ///  - `nni_experiment`       one row: what `ExperimentProfile` has no column for
 ///  - `nni_sessions`         each opening of the store that wrote something: by whom, on which boot of which machine
 ///  - `nni_trials`           the order log: one row per trial in the order of creation, with its state and result.
@@ -7823,10 +9263,11 @@ namespace nni::datastore::detail {
 ///  - `nni_runs`             one row per attempt, with the session in which it was intended. The rows of its values
 ///                           in `MetricData` lie between `metrics_first` and `metrics_last`: that replaces an index,
 ///                           and with their `sequence` they tell a second delivery from a new value
+///  - `nni_imported`         results from elsewhere that the advisor was told
 ///  - `nni_earlier_metrics`  values of attempts before the last one, which NNI's view of a trial does not show
 class SqliteSchema {
  public:
-  static constexpr std::int64_t version = 1;
+  static constexpr std::int64_t version = 2;
 
   /// NNI's indexes cost more than everything else together once trial ids no longer fit into a few pages, so they
   /// are dropped when an experiment outgrows this number of trials, and made anew when it is closed.
@@ -10901,515 +12342,6 @@ int report_main(int argc, const char* const* argv);
 
 }  // namespace nni::trial
 
-// ---- nni/tuning/suggested.hpp
-
-#include <ostream>
-
-namespace nni::tuning {
-
-/// A suggestion as values: read like `Parameters`, but numbers are not taken through JSON text.
-///
-/// It refers to the search space that it was made for, which must outlive it.
-class Suggested {
- public:
-  /// @param space  of the tuner that fills in the point
-  explicit Suggested(const SearchSpace& space) : space_(&space) {}
-
-  /// The value of one parameter, with the same types, names and errors as `Parameters::get`.
-  template <class T>
-  [[nodiscard]] T get(std::string_view name) const {
-    if constexpr (std::integral<T> && !std::same_as<T, bool>) {
-      const std::optional<double> value = number(name);
-      if (value && std::nearbyint(*value) == *value && std::abs(*value) <= 0x1p53) {
-        const auto whole = static_cast<std::int64_t>(*value);
-        if (std::in_range<T>(whole)) return static_cast<T>(whole);
-      }
-    } else if constexpr (std::floating_point<T>) {
-      if (const std::optional<double> value = number(name)) return static_cast<T>(*value);
-    }
-    return to_parameters().get<T>(name);
-  }
-
-  /// Like `get`, nothing when there is no such parameter.
-  template <class T>
-  [[nodiscard]] std::optional<T> find(std::string_view name) const {
-    if (!contains(name)) return std::nullopt;
-    return get<T>(name);
-  }
-
-  /// True when there is a parameter of this name.
-  [[nodiscard]] bool contains(std::string_view name) const { return number(name) || to_parameters().contains(name); }
-
-  /// As the trial of an experiment would see it.
-  [[nodiscard]] Parameters to_parameters() const { return space_->to_parameters(point_); }
-
-  /// The JSON text.
-  [[nodiscard]] std::string text() const { return to_parameters().text(); }
-
-  /// The values, in the order of the axes of the search space.
-  [[nodiscard]] const Point& point() const noexcept { return point_; }
-  [[nodiscard]] Point& point() noexcept { return point_; }
-
-  /// Prints the JSON text.
-  friend std::ostream& operator<<(std::ostream& out, const Suggested& suggested) {
-    return out << suggested.to_parameters();
-  }
-
- private:
-  std::optional<double> number(std::string_view name) const {
-    const std::vector<Axis>& axes = space_->axes();
-    for (std::size_t at = 0; at < axes.size(); ++at) {
-      // The same path may exist in several branches; only one of them is active.
-      if (axes[at].path != name || std::isnan(point_[at])) continue;
-      if (axes[at].type != DimensionType::choice) return point_[at];
-      const double option = axes[at].numbers[static_cast<std::size_t>(point_[at])];
-      return std::isnan(option) ? std::nullopt : std::optional(option);
-    }
-    return std::nullopt;
-  }
-
-  const SearchSpace* space_;
-  Point point_;
-};
-
-}  // namespace nni::tuning
-
-// ---- nni/tuning/ask_tell.hpp
-
-namespace nni::tuning {
-
-/// A tuner that also answers with plain values, without any JSON text.
-///
-/// The two hooks are optional. A model promises that `suggest` and `generate`, and `learn` and `observe`, do the
-/// same: `suggest` answers false where `generate` answers nothing, and `learn` without a value tells of a failure.
-template <class T>
-concept PointTuner =
-    Tuner<T> &&
-    requires(T& tuner, const T& same, ParameterId id, Point& into, const Point& point, std::optional<double> value) {
-      { tuner.suggest(id, into) } -> std::same_as<bool>;
-      { tuner.learn(id, point, value) } -> std::same_as<void>;
-      { same.search_space() } -> std::convertible_to<const SearchSpace&>;
-    };
-
-/// Drives a tuner by a plain loop: no experiment, no records, no Asio.
-///
-/// @code
-/// nni::tuning::AskTell study{nni::tuning::Tpe{space}};
-/// for (int round = 0; round < 100; ++round) {
-///   auto trial = study.ask();
-///   const double x = trial.parameters.get<double>("x");
-///   study.tell(trial, (x - 2.0) * (x - 2.0));
-/// }
-/// std::cout << study.best()->parameters << '\n';
-/// @endcode
-///
-/// Several trials may be asked before the first is told, and they may be told in any order. Trials must not outlive
-/// the study that they came from.
-///
-/// @tparam T  a tuner that brings its search space: `const SearchSpace& search_space() const`
-template <class T>
-class AskTell {
-  static_assert(Tuner<T>, "the type does not model nni::Tuner");
-
- public:
-  /// Values with `get<double>("x")`: read directly from the tuner where it models `PointTuner`.
-  using parameters_type = std::conditional_t<PointTuner<T>, Suggested, Parameters>;
-
-  /// One suggestion.
-  struct Trial {
-    ParameterId id;  ///< counted from 0
-    parameters_type parameters;
-  };
-
-  /// The best suggestion so far.
-  struct Best {
-    ParameterId id;
-    parameters_type parameters;
-    double value = 0.0;
-  };
-
-  /// @param tuner      is started here with its own space
-  /// @param direction  which values are better
-  /// @throws ConfigError  when the tuner cannot search its space
-  explicit AskTell(T tuner, Direction direction = minimize) : tuner_(std::move(tuner)), goals_(direction) {
-    const SearchSpace space = tuner_.search_space();
-    tuner_.start(space, goals_);
-  }
-
-  AskTell(const AskTell&) = delete;
-  AskTell& operator=(const AskTell&) = delete;
-
-  /// The next suggestion; nothing when the tuner has none, perhaps only until it is told a result.
-  [[nodiscard]] std::optional<Trial> try_ask() {
-    const ParameterId id{told_.size()};
-    std::optional<Trial> trial;
-    if constexpr (PointTuner<T>) {
-      trial.emplace(Trial{id, Suggested(tuner_.search_space())});
-      if (!tuner_.suggest(id, trial->parameters.point())) trial.reset();
-    } else if (std::optional<Parameters> parameters = tuner_.generate(id)) {
-      trial.emplace(Trial{id, *std::move(parameters)});
-    }
-    if (trial) told_.push_back(false);
-    return trial;
-  }
-
-  /// The next suggestion.
-  /// @throws Error  `Errc::not_found` when the tuner has none
-  [[nodiscard]] Trial ask() {
-    std::optional<Trial> trial = try_ask();
-    if (!trial)
-      throw Error(Errc::not_found, "the tuner has nothing more to suggest; use try_ask() where that may happen");
-    return *std::move(trial);
-  }
-
-  /// Tells the result of a suggestion. A value that is not finite counts as a failure.
-  /// @throws Error  `Errc::protocol` when this suggestion has a result already
-  void tell(const Trial& trial, double value) {
-    if (!std::isfinite(value)) return tell_failed(trial);
-    settle(trial.id);
-    learn(trial, value);
-    if (!best_ || goals_.better(value, best_->value)) best_.emplace(Best{trial.id, trial.parameters, value});
-  }
-
-  /// Tells that a suggestion gave no result.
-  /// @throws Error  `Errc::protocol` when this suggestion has a result already
-  void tell_failed(const Trial& trial) {
-    settle(trial.id);
-    learn(trial, std::nullopt);
-  }
-
-  /// The best suggestion so far, nothing before the first result.
-  [[nodiscard]] const std::optional<Best>& best() const noexcept { return best_; }
-
-  /// Suggestions so far.
-  [[nodiscard]] std::uint64_t asked() const noexcept { return told_.size(); }
-
-  [[nodiscard]] const T& tuner() const noexcept { return tuner_; }
-
- private:
-  void settle(ParameterId id) {
-    if (id.value >= told_.size() || told_[static_cast<std::size_t>(id.value)])
-      throw Error(Errc::protocol, "suggestion " + std::to_string(id.value) +
-                                      (id.value < told_.size() ? " has a result already" : " is not of this study"));
-    told_[static_cast<std::size_t>(id.value)] = true;
-  }
-
-  void learn(const Trial& trial, std::optional<double> value) {
-    if constexpr (PointTuner<T>) {
-      tuner_.learn(trial.id, trial.parameters.point(), value);
-    } else {
-      TrialOutcome outcome;
-      outcome.trial.number = trial.id.value + 1;
-      outcome.parameter = trial.id;
-      outcome.parameters = trial.parameters;
-      outcome.status = value ? TrialJobStatus::succeeded : TrialJobStatus::failed;
-      outcome.value = value;
-      tuner_.observe(outcome);
-    }
-  }
-
-  T tuner_;
-  Objectives goals_;
-  std::vector<bool> told_;
-  std::optional<Best> best_;
-};
-
-}  // namespace nni::tuning
-
-// ---- nni/tuning/detail/parzen.hpp
-
-namespace nni::tuning::detail {
-
-/// A mixture of kernels over all axes of a space at once, one kernel per observed point, and the prior as one more.
-///
-/// Coordinates are positions in (0, 1), on which the prior is uniform with density 1; of a choice the coordinate is
-/// the index. A kernel is a product over axes: a normal distribution cut to [0, 1] on a numeric axis, and on a choice
-/// the point's own option with the rest spread evenly. On an axis that is not active in the kernel's point the kernel
-/// is the prior. All densities are relative to the prior, so inactive axes contribute a factor of 1.
-///
-/// Kernels are stored in blocks of 16, axis by axis, so that a compiler turns the loops over a block into vector
-/// instructions.
-///
-/// Sources: Bergstra, Bardenet, Bengio, Kegl, "Algorithms for hyper-parameter optimization", NeurIPS 2011;
-/// Watanabe, "Tree-structured Parzen estimator: understanding its algorithm components and their roles for better
-/// empirical performance", arXiv:2304.11127, 2023, for the joint kernels.
-class Parzen {
- public:
-  /// @param axes  of the space; they must outlive this object
-  explicit Parzen(const std::vector<Axis>& axes);
-
-  /// Number of kernels besides the prior, those of weight 0 included.
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-
-  /// Adds a kernel. @param point  one coordinate per axis, NaN where it is not active
-  void add(std::span<const float> point, float weight);
-
-  /// Changes the weight of a kernel; 0 removes it from the mixture.
-  void set_weight(std::size_t kernel, float weight);
-
-  /// Removes all kernels.
-  void clear();
-
-  /// Fits the widths of the kernels to the points of positive weight. Before `log_density` and `draw`.
-  ///
-  /// On a numeric axis the deviation is 0.6 n^(-1/(d+4)) times that of the points, the prior counted as one of them:
-  /// with n points on d axes it narrows as results gather (Scott's rule, with a smaller constant that was chosen on
-  /// ten test functions). It is never below 0.01, nor below half of the room that one of few values has. On a choice
-  /// of K options the probability of leaving the own one is K / (K + n).
-  void fit();
-
-  /// Logarithm of the density relative to the prior.
-  ///
-  /// @param point         one coordinate per axis, NaN where it is not active
-  /// @param prior_weight  weight of the prior; every kernel has its own
-  [[nodiscard]] double log_density(std::span<const float> point, double prior_weight) const;
-
-  /// Draws a point from the mixture.
-  ///
-  /// @param into  receives one coordinate per axis, NaN where it is not active; numeric coordinates of axes with few
-  ///              values are moved to the middle of their value
-  void draw(CounterRandom& random, double prior_weight, std::span<float> into) const;
-
-  /// The coordinate of kernel `kernel` on axis `axis`, NaN where it is not active.
-  [[nodiscard]] float coordinate(std::size_t kernel, std::size_t axis) const;
-
- private:
-  static constexpr std::size_t lanes = 16;
-
-  /// What is the same for all kernels on one axis.
-  struct Scale {
-    double count = 0.0;       ///< weight of the points that are active here
-    double sum = 0.0;         ///< of their coordinates
-    double squares = 0.0;     ///< of their coordinates
-    float width = 0.0F;       ///< deviation, or probability of leaving
-    float inverse = 1.0F;     ///< 1 / (width * sqrt(2))
-    float own = 0.0F;         ///< choice: logarithm of the relative density on the own option
-    float other = 0.0F;       ///< choice: the same on another option
-    std::vector<float> peak;  ///< numeric: logarithm of the relative density at the middle, over the position
-  };
-
-  [[nodiscard]] bool conditional(std::size_t axis) const noexcept { return (*axes_)[axis].parent != Axis::no_parent; }
-  [[nodiscard]] bool categorical(std::size_t axis) const noexcept {
-    return (*axes_)[axis].type == DimensionType::choice;
-  }
-  [[nodiscard]] float* column(std::size_t block, std::size_t index) noexcept {
-    return data_.data() + (block * columns_ + index) * lanes;
-  }
-  [[nodiscard]] const float* column(std::size_t block, std::size_t index) const noexcept {
-    return data_.data() + (block * columns_ + index) * lanes;
-  }
-  [[nodiscard]] float peak(std::size_t axis, float position) const noexcept;
-  void count_point(std::size_t kernel, double weight);
-  [[nodiscard]] float fitting_width(std::size_t axis) const;
-  void set_width(std::size_t axis, float width);
-  void place_peaks(std::size_t kernel);
-  void add_axis(const float* columns, std::size_t axis, float at, float* sum) const noexcept;
-
-  const std::vector<Axis>* axes_;
-  std::vector<std::size_t> first_column_;  ///< per axis: coordinate, then for a conditional axis: active, peak
-  std::vector<Scale> scales_;
-  std::size_t columns_ = 0;
-  std::size_t size_ = 0;
-  double weight_ = 0.0;   ///< of all kernels
-  float highest_ = 0.0F;  ///< no kernel's logarithm is above it
-  std::vector<float> data_;
-};
-
-}  // namespace nni::tuning::detail
-
-// ---- nni/tuning/grid.hpp
-
-namespace nni::tuning {
-
-/// Walks over a grid that becomes finer, until every value was tried.
-///
-/// `choice` and `randint` are tried completely from the start. A numeric dimension begins in its middle and is then
-/// halved again and again on its own scale: 1/2; 1/4, 3/4; 1/8, 3/8, ... A step that changes no value, because of q,
-/// is left out, so a space in which everything is discrete ends, and then there is nothing more to suggest. In other
-/// spaces the limits themselves are approached but not reached.
-///
-/// Suggestion k is the k-th point of this walk: no results are needed, and a resumed experiment goes on behind the
-/// last suggestion. The last dimension changes fastest; dimensions of branches that are not chosen stand still.
-///
-/// Cost: amortised constant per suggestion; memory grows with the number of values per numeric dimension.
-///
-/// Source: NNI 3.0, grid search tuner.
-class Grid {
- public:
-  using role = role::tuner;
-
-  /// @param space  at least one dimension; an experiment takes it from here
-  explicit Grid(SearchSpace space = {});
-
-  /// The space that suggestions come from.
-  [[nodiscard]] const SearchSpace& search_space() const noexcept { return space_; }
-
-  /// @throws ConfigError  when the space has no dimensions
-  void start(const SearchSpace& space, const Objectives& goals);
-
-  /// Begins a new walk with the next suggestion. @throws ConfigError  when the space has no dimensions
-  void update_search_space(const SearchSpace& space);
-
-  /// Nothing once every point was suggested.
-  [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
-  void observe(const TrialOutcome&) {}
-
-  /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
-  [[nodiscard]] bool suggest(ParameterId id, Point& into);
-  void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
-
- private:
-  /// The grid of one axis.
-  struct Line {
-    std::vector<double> positions;                     ///< only for numeric axes
-    std::vector<std::pair<double, double>> divisible;  ///< intervals with different values at their ends
-    std::size_t size = 0;                              ///< number of grid values
-    std::size_t known = 0;                             ///< how many of them the walks before this one had
-    std::size_t at = 0;                                ///< where the walk stands
-  };
-
-  void rewind();
-  bool advance();
-  bool step();
-  bool refine();
-  void halve(std::size_t index);
-  bool is_new() const;
-  bool active(std::size_t axis) const;
-
-  SearchSpace space_;
-  std::vector<Line> lines_;
-  std::uint64_t first_ = 0;  ///< the suggestion with which the walk began
-  std::uint64_t next_ = 0;   ///< the suggestion that `advance` leads to
-  bool fresh_ = true;        ///< the walk stands on a point that was not looked at
-  bool ended_ = false;
-};
-
-static_assert(Tuner<Grid>);
-
-}  // namespace nni::tuning
-
-// ---- nni/tuning/tpe.hpp
-
-namespace nni::tuning {
-
-/// What a trial in flight is taken for until its result is known.
-enum class Liar {
-  worst,  ///< as bad as the worst: other trials keep away from it
-  mean,   ///< as the mean of all results
-  best,   ///< as good as the best: other trials gather around it
-  none    ///< it does not count
-};
-
-/// Settings of `Tpe`.
-struct TpeOptions {
-  int startup_trials = 10;    ///< random suggestions until so many results are known, at least 1
-  int candidates = 24;        ///< points that are drawn and compared for one suggestion, at least 1
-  double good_share = 0.1;    ///< share of the results that count as good, in (0, 1)
-  int good_at_most = 25;      ///< but never more than so many, at least 1
-  double prior_weight = 1.0;  ///< weight of the user's distribution; each result has 1; greater than 0
-  Liar liar = Liar::worst;    ///< for trials in flight
-};
-
-/// Tree-structured Parzen estimator: draws where good results are dense and bad ones are not.
-///
-/// Results are split into a good and a bad part, each is turned into a density over *all* parameters at once, so that
-/// it sees which values go together, and of several points drawn from the good density the one with the highest
-/// ratio of good to bad is suggested. Choices have kernels of their own; a parameter of a branch counts where its
-/// branch was chosen; logarithmic parameters are treated on the logarithmic scale.
-///
-/// Which trials count: a finite value of a trial that succeeded, or was stopped early, is a result. A trial that
-/// failed, or ended without a value, counts among the bad ones, since what breaks a trial is worth avoiding. A trial
-/// that was cancelled says nothing. A trial in flight counts as its `liar` says.
-///
-/// In a space of at most 2^20 configurations none is suggested twice, and when all were suggested there is nothing
-/// more. Cost of one suggestion: about (results x dimensions x candidates) / 4 floating point operations; memory about
-/// 4 bytes per result and dimension. Both grow with the number of results without limit.
-///
-/// Sources: Bergstra, Bardenet, Bengio, Kegl, "Algorithms for hyper-parameter optimization", NeurIPS 2011;
-/// Watanabe, "Tree-structured Parzen estimator: understanding its algorithm components and their roles for better
-/// empirical performance", arXiv:2304.11127, 2023; Ginsbourger, Le Riche, Carraro, "Kriging is well-suited to
-/// parallelize optimization", 2010, for the liar.
-class Tpe {
- public:
-  using role = role::tuner;
-
-  /// @param space    what to choose from; an experiment takes it from here
-  /// @param options  settings
-  /// @param seed     `nni::seed(7)` for suggestions that can be repeated; otherwise a fresh one, which the experiment records
-  /// @throws ConfigError  when an option is out of range
-  explicit Tpe(SearchSpace space = {}, TpeOptions options = {}, Seed seed = random_seed());
-  Tpe(SearchSpace space, Seed seed) : Tpe(std::move(space), TpeOptions{}, seed) {}
-
-  /// The space that suggestions come from.
-  [[nodiscard]] const SearchSpace& search_space() const noexcept { return model_->space; }
-
-  /// What the experiment records, so that a resume goes on with the same numbers.
-  [[nodiscard]] std::uint64_t seed() const noexcept { return seed_.value; }
-
-  /// Takes the recorded seed of an experiment that is resumed. Before `start`.
-  void reseed(std::uint64_t seed) noexcept { seed_.value = seed; }
-
-  void start(const SearchSpace& space, const Objectives& goals);
-  void update_search_space(const SearchSpace& space);
-
-  /// Nothing once every configuration of a small space has been suggested.
-  [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
-  void observe(const TrialOutcome& outcome);
-
-  /// Takes up a trial that was suggested before a resume and has not ended. Between `start` and the first `generate`.
-  void adopt(ParameterId id, const Parameters& parameters);
-
-  /// `generate` and `observe` without text: the values only. See nni/tuning/ask_tell.hpp.
-  [[nodiscard]] bool suggest(ParameterId id, Point& into);
-  void learn(ParameterId id, const Point& point, std::optional<double> value);
-
- private:
-  enum class State : std::uint8_t { running, finished, failed, gone };
-
-  /// One suggestion or observed trial; its kernel in `Model::bad` has the same index.
-  struct Record {
-    double loss = 0.0;
-    State state = State::running;
-    bool good = false;  ///< in the good part of the last split
-  };
-
-  /// Behind a pointer, because the kernels refer to the axes of the space.
-  struct Model {
-    explicit Model(SearchSpace from)
-        : space(std::move(from)), bad(space.axes()), good(space.axes()), unvisited(space) {}
-    SearchSpace space;
-    detail::Parzen bad;  ///< a kernel per record, those in the good part with weight 0
-    detail::Parzen good;
-    detail::Unvisited unvisited;
-    std::vector<Record> records;
-    std::vector<std::uint32_t> order;  ///< finished records, best first
-    std::vector<std::uint32_t> above;  ///< the good part of the last split
-    std::unordered_map<std::uint64_t, std::uint32_t> running;
-  };
-
-  [[nodiscard]] std::vector<float> coordinates_of(const Point& point) const;
-  [[nodiscard]] bool is_at(std::uint32_t index, const Point& point) const;
-  std::uint32_t record(const Point& point);
-  void settle(std::uint32_t index, State state, double loss);
-  void split();
-  [[nodiscard]] std::vector<std::uint32_t> best_records() const;
-  [[nodiscard]] std::vector<std::uint32_t>::iterator place_of(
-      double loss, std::uint32_t index, std::vector<std::uint32_t>& ranked) const;
-  [[nodiscard]] float weight_of(State state) const noexcept;
-  void draw_at_random(ParameterId id, Point& into);
-  bool draw_by_model(ParameterId id, Point& into);
-  void conclude(ParameterId id, const Point* point, State state, double value);
-
-  std::unique_ptr<Model> model_;
-  TpeOptions options_;
-  Seed seed_;
-  Objectives goals_;
-};
-
-static_assert(Tuner<Tpe>);
-
-}  // namespace nni::tuning
-
 #if NNI_HEADER_ONLY || defined(NNI_IMPLEMENTATION)
 
 #if !NNI_HEADER_ONLY && !defined(NNI_LINKS_BOOST_JSON)
@@ -11461,7 +12393,28 @@ NNI_INLINE void MedianStop::trial_ended(const RunId& run, bool succeeded) {
   for (std::size_t step = 0; step < means.size(); ++step) steps_[step].insert(means[step]);
 }
 
-NNI_INLINE void MedianStop::Median::insert(double loss) {
+NNI_INLINE double MedianStop::Median::value() {
+  if (fresh_.size() > 16 + (lower_.size() + upper_.size()) / 8)
+    divide();
+  else
+    for (const double loss : fresh_) insert_into_heaps(loss);
+  fresh_.clear();
+  return upper_.front();
+}
+
+NNI_INLINE void MedianStop::Median::divide() {
+  std::vector<double> all = std::move(fresh_);
+  all.insert(all.end(), lower_.begin(), lower_.end());
+  all.insert(all.end(), upper_.begin(), upper_.end());
+  const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+  std::nth_element(all.begin(), middle, all.end());
+  lower_.assign(all.begin(), middle);
+  upper_.assign(middle, all.end());
+  std::make_heap(lower_.begin(), lower_.end(), std::less<>{});
+  std::make_heap(upper_.begin(), upper_.end(), std::greater<>{});
+}
+
+NNI_INLINE void MedianStop::Median::insert_into_heaps(double loss) {
   const auto push = [](std::vector<double>& heap, double value, auto order) {
     heap.push_back(value);
     std::push_heap(heap.begin(), heap.end(), order);
@@ -11583,6 +12536,8 @@ NNI_INLINE ClockRef::ClockRef() noexcept {
 }  // namespace nni
 
 // ---- nni/async/impl/event.ipp
+
+#include <boost/asio/post.hpp>
 
 namespace nni::async {
 
@@ -12899,6 +13854,22 @@ NNI_INLINE double normal_quantile(double probability) noexcept {
 
 }  // namespace nni
 
+// ---- nni/core/impl/retry.ipp
+
+namespace nni {
+
+NNI_INLINE Duration pause_before(std::uint32_t retry, const Backoff& backoff, Seed seed, TrialId trial) {
+  Duration pause = std::min(backoff.first, backoff.limit);
+  for (std::uint32_t doubled = 1; doubled < retry && pause < backoff.limit; ++doubled)
+    pause = pause > backoff.limit / 2 ? backoff.limit : pause * 2;
+  // A stream of its own: no tuner draws numbers for pauses.
+  CounterRandom random(seed, ParameterId{trial.number}, 0xB0FF'0000U + retry);
+  const double factor = 0.75 + 0.5 * random.uniform();
+  return std::min(std::chrono::duration_cast<Duration>(pause * factor), backoff.limit);
+}
+
+}  // namespace nni
+
 // ---- nni/core/impl/search_space_json.ipp
 
 #include <set>
@@ -13950,6 +14921,16 @@ NNI_INLINE bool JournalIndex::take_in(const RunEnded& event, std::uint64_t offse
   return true;
 }
 
+NNI_INLINE bool JournalIndex::take_in(const ResultImported&, std::uint64_t offset) {
+  imported_.push_back(offset);
+  return true;
+}
+
+NNI_INLINE std::uint32_t JournalIndex::retries(TrialId trial) const noexcept {
+  const auto found = live_.find(trial.number);
+  return found == live_.end() ? 0 : found->second.trial.retries;
+}
+
 NNI_INLINE bool JournalIndex::is_late(const Metric& metric) const noexcept {
   const auto found = live_.find(metric.run.trial.number);
   return found == live_.end() ? finished(metric.run.trial) != nullptr : !found->second.trial.is_current(metric.run);
@@ -14158,6 +15139,7 @@ NNI_INLINE void read_members(MemberReader& in, ProfileChanged& event) {
   in.time("end", event.end_time);
   in.number("next_sequence", event.next_sequence);
   in.text("log_directory", event.log_directory);
+  in.text("settings", event.settings);
   in.last_json("params", event.params);
 }
 
@@ -14216,7 +15198,30 @@ NNI_INLINE void read_members(MemberReader& in, RunEnded& event) {
   in.word("how", parse_word<EndKind, EndKind::lost>, event.end.kind);
   in.number("code", event.end.code);
   in.word("why", parse_word<StopReason, StopReason::experiment_end>, event.end.why);
+  in.number("retries", event.retries);
+  std::int64_t pause = 0;
+  in.number("pause_ns", pause);
+  event.pause = Duration(pause);
   in.text("message", event.end.message);
+}
+
+NNI_INLINE void read_members(MemberReader& in, ResultImported& event) {
+  std::string numbers;
+  std::string parameters;
+  in.number("after", event.after);
+  in.text("numbers", numbers);
+  in.last_json("parameters", parameters);
+  event.parameters = Parameters(std::move(parameters));
+  for (const char* at = numbers.data(); at < numbers.data() + numbers.size(); ++at) {
+    double value = 0.0;
+    const auto [end, failure] = std::from_chars(at, numbers.data() + numbers.size(), value);
+    if (failure != std::errc{}) break;
+    event.history.push_back(value);
+    at = end;
+  }
+  if (event.history.empty()) return;
+  event.value = event.history.front();
+  event.history.erase(event.history.begin());
 }
 
 /// Reads an event of one type into a line.
@@ -14254,6 +15259,8 @@ NNI_INLINE std::optional<JournalLine> parse_journal_line(std::string_view json) 
     understood = read_event<RunStarted>(in, line);
   else if (in.pass("ended\""))
     understood = read_event<RunEnded>(in, line);
+  else if (in.pass("imported\""))
+    understood = read_event<ResultImported>(in, line);
   else if (in.pass("profile\""))
     understood = read_event<ProfileChanged>(in, line);
   else if (in.pass("synced\""))
@@ -14323,12 +15330,18 @@ NNI_INLINE ExperimentSnapshot JournalReader::snapshot() {
   std::unique_lock lock(state_->mutex);
   ExperimentSnapshot result = state_->index.summary();
   const JournalIndex::Selection open = state_->index.unfinished();
+  const std::vector<std::uint64_t> imported = state_->index.imported();
+  std::vector<std::uint32_t> retries;
+  for (const auto& [id, places] : open) retries.push_back(state_->index.retries(id));
   lock.unlock();
+  for (const std::uint64_t offset : imported) result.imported.push_back(event_at<ResultImported>(offset));
   for (const auto& [id, places] : open) {
     const OpenTrial trial = trial_at(places);
     std::vector<Metric> current = values(places.last_value);
     std::erase_if(current, [&trial](const Metric& metric) { return !trial.is_current(metric.run); });
     result.unfinished.push_back(trial.unfinished(current));
+    // They outlive the attempt whose end told them.
+    result.unfinished.back().retries = retries[result.unfinished.size() - 1];
   }
   return result;
 }
@@ -14544,6 +15557,7 @@ NNI_INLINE void write_members(MemberWriter out, const ProfileChanged& event, std
   out.number("duration_ns", event.exec_duration.count()).time("start", event.start_time);
   if (event.end_time) out.time("end", *event.end_time);
   out.number("next_sequence", event.next_sequence).text("log_directory", event.log_directory);
+  out.text("settings", event.settings);
   out.last_json("params", event.params);
 }
 
@@ -14580,7 +15594,15 @@ NNI_INLINE void write_members(MemberWriter out, const MetricReceived& event, std
 NNI_INLINE void write_members(MemberWriter out, const RunEnded& event, std::uint64_t) {
   out.kind("ended").run(event.run).time("at", event.at).text("status", to_string(event.status));
   out.flag("last", event.final_attempt).text("how", to_string(event.end.kind));
-  out.number("code", event.end.code).text("why", to_string(event.end.why)).text("message", event.end.message).end();
+  out.number("code", event.end.code).text("why", to_string(event.end.why));
+  out.number("retries", event.retries).number("pause_ns", event.pause.count()).text("message", event.end.message).end();
+}
+
+NNI_INLINE void write_members(MemberWriter out, const ResultImported& event, std::uint64_t) {
+  std::string numbers = to_json_text(event.value);
+  for (const double value : event.history) numbers += "," + to_json_text(value);
+  out.kind("imported").number("after", event.after).text("numbers", numbers);
+  out.last_json("parameters", event.parameters.text());
 }
 
 NNI_INLINE void JournalWriter::begin() {
@@ -14652,6 +15674,11 @@ NNI_INLINE void OpenTrial::intended(const RunIntended& event) {
     detail.url.clear();
     detail.working_directory.clear();
     detail.message.clear();
+    // It may have ended for good, and is tried again because somebody asked.
+    detail.end_time.reset();
+    detail.exit_code.reset();
+    detail.signal.reset();
+    detail.is_early_stopped = false;
     started_at.reset();
     ended_at.reset();
     end = {};
@@ -14691,6 +15718,8 @@ NNI_INLINE void OpenTrial::ended(const RunEnded& event) {
   run_open = false;
   ended_at = event.at;
   end = event.end;
+  retries = event.retries;
+  pause = event.pause;
   detail.status = event.status;
   detail.message = event.end.message;
   if (!event.final_attempt) {
@@ -14711,7 +15740,12 @@ NNI_INLINE UnfinishedTrial OpenTrial::unfinished(std::span<const Metric> values)
   result.parameter = detail.parameter;
   result.parameters = detail.parameters;
   result.attempts = detail.attempts;
-  if (!run_open) return result;
+  result.retries = retries;
+  if (!run_open) {
+    result.pause = pause;
+    result.ended_at = ended_at.value_or(TimePoint{});
+    return result;
+  }
   Intent& intent = result.open_run.emplace();
   intent.run = RunId{detail.trial, attempt};
   intent.at = intended_at.value_or(TimePoint{});
@@ -15570,7 +16604,7 @@ inline constexpr std::string_view select_trials =
     "SELECT t.number, t.parameter, t.ordered_at, t.event_row, t.status, t.attempts, t.final_value, e.data, "
     "e.trialJobId,"
     " r.attempt, r.session, r.intended_at, r.placement, r.job, r.started_at, r.url, r.directory, r.ended_at, r.ended,"
-    " r.code, r.why, r.message, r.metrics_first, r.metrics_last"
+    " r.code, r.why, r.message, r.metrics_first, r.metrics_last, r.retries, r.pause_ns"
     " FROM nni_trials t JOIN TrialJobEvent e ON e.rowid = t.event_row"
     " LEFT JOIN nni_runs r ON r.trial = t.number AND r.attempt = t.attempts - 1 WHERE ";
 
@@ -15584,7 +16618,9 @@ NNI_INLINE SqliteReader::SqliteReader(Database& database)
       current_metrics_(database.prepare("SELECT timestamp, type, sequence, data FROM MetricData"
                                         " WHERE rowid BETWEEN ? AND ? AND +trialJobId = ? ORDER BY rowid")),
       earlier_metrics_(database.prepare("SELECT attempt, timestamp, type, sequence, data FROM nni_earlier_metrics"
-                                        " WHERE trial = ? ORDER BY attempt, position")) {}
+                                        " WHERE trial = ? ORDER BY attempt, position")),
+      values_between_(database_.prepare("SELECT trialJobId, data FROM MetricData WHERE rowid BETWEEN ? AND ?"
+                                        " AND +type = 'PERIODICAL' ORDER BY rowid")) {}
 
 NNI_INLINE StoredTrial read_trial(const Statement& row) {
   const auto time = [&row](int column) -> std::optional<TimePoint> {
@@ -15621,6 +16657,8 @@ NNI_INLINE StoredTrial read_trial(const Statement& row) {
   trial.ended_at = time(17);
   result.metrics_first = row.integer(22);
   result.metrics_last = row.integer(23);
+  trial.retries = static_cast<std::uint32_t>(row.integer(24));
+  trial.pause = Duration(row.integer(25));
   trial.run_open = trial.intended_at && !trial.ended_at;
   if (!trial.ended_at) return result;
 
@@ -15728,12 +16766,44 @@ NNI_INLINE TrialPage SqliteReader::page(const TrialQuery& query) {
   if (query.status) row.text(index++, to_string(*query.status));
   row.integer(index, sqlite_limit(query.limit));
   TrialPage page;
+  std::vector<StoredTrial> rows;
   while (row.next())
-    if (page.trials.size() < query.limit)
-      page.trials.push_back(std::move(read_trial(row).trial.detail));
-    else
+    if (page.trials.size() < query.limit) {
+      StoredTrial stored = read_trial(row);
+      page.trials.push_back(std::move(stored.trial.detail));
+      if (query.histories) rows.push_back(std::move(stored));
+    } else {
       page.more = true;
+    }
+  if (query.histories) add_histories(page, rows);
   return page;
+}
+
+// Trials that ran side by side have their values among each other, so they are read in one walk over all of them.
+NNI_INLINE void SqliteReader::add_histories(TrialPage& page, const std::vector<StoredTrial>& rows) {
+  page.histories.resize(rows.size());
+  std::unordered_map<std::string_view, std::size_t> places;
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    if (rows[at].metrics_first == 0) continue;
+    places.emplace(rows[at].id, at);
+    ranges.emplace_back(rows[at].metrics_first, rows[at].metrics_last);
+  }
+  std::sort(ranges.begin(), ranges.end());
+  for (std::size_t at = 0; at < ranges.size();) {
+    const std::int64_t first = ranges[at].first;
+    std::int64_t last = ranges[at].second;
+    // What lies far apart, because a trial was tried again later, is not worth the way between.
+    for (++at; at < ranges.size() && ranges[at].first <= last + 1000; ++at) last = std::max(last, ranges[at].second);
+    const RowScope scope(values_between_);
+    values_between_.integer(1, first).integer(2, last);
+    while (values_between_.next()) {
+      const auto place = places.find(values_between_.text(0));
+      if (place == places.end()) continue;
+      const std::optional<double> number = metric_scalar(json_string_content(values_between_.text(1)));
+      if (number && std::isfinite(*number)) page.histories[place->second].push_back(*number);
+    }
+  }
 }
 
 NNI_INLINE ProfileChanged SqliteReader::profile() {
@@ -15755,7 +16825,26 @@ NNI_INLINE ProfileChanged SqliteReader::profile() {
   result.status = *status;
   result.message = row.text(9);
   result.exec_duration = Duration(row.integer(10));
+  Statement settings = database_.prepare("SELECT value FROM nni_meta WHERE key = 'settings'");
+  if (settings.next()) result.settings = settings.text(0);
   return result;
+}
+
+NNI_INLINE std::vector<ResultImported> SqliteReader::imported() {
+  std::vector<ResultImported> results;
+  Statement row = database_.prepare("SELECT parameters, value, history, after FROM nni_imported ORDER BY number");
+  while (row.next()) {
+    ResultImported& result = results.emplace_back();
+    result.parameters = Parameters(std::string(row.text(0)));
+    result.value = row.real(1);
+    result.after = static_cast<std::uint64_t>(row.integer(3));
+    boost::system::error_code failure;
+    const json::value history = parse_json(row.text(2), failure);
+    const json::array* values = failure ? nullptr : history.if_array();
+    if (values == nullptr) throw damaged_record("an imported result", row.text(2));
+    for (const json::value& value : *values) result.history.push_back(value.to_number<double>());
+  }
+  return results;
 }
 
 NNI_INLINE ExperimentSnapshot SqliteReader::snapshot(std::vector<StoredTrial>* open) {
@@ -15763,6 +16852,7 @@ NNI_INLINE ExperimentSnapshot SqliteReader::snapshot(std::vector<StoredTrial>* o
   Transaction view(database_, Transaction::Kind::reading);
   ExperimentSnapshot result;
   result.profile = profile();
+  result.imported = imported();
   std::vector<TrialId> unfinished;
   Statement row = database_.prepare("SELECT number, status FROM nni_trials ORDER BY number");
   while (row.next()) {
@@ -15823,7 +16913,8 @@ NNI_INLINE SqliteRecorder::SqliteRecorder(const std::filesystem::path& file, Own
       insert_event_(database_.prepare("INSERT INTO TrialJobEvent VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
       insert_metric_(database_.prepare("INSERT INTO MetricData VALUES (?, ?, ?, ?, ?, ?)")),
       put_trial_(database_.prepare("REPLACE INTO nni_trials VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
-      put_run_(database_.prepare("REPLACE INTO nni_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {}
+      put_run_(
+          database_.prepare("REPLACE INTO nni_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {}
 
 NNI_INLINE ExperimentSnapshot SqliteRecorder::restore() {
   std::vector<StoredTrial> open;
@@ -15910,6 +17001,9 @@ NNI_INLINE void SqliteRecorder::take(const ProfileChanged& event) {
       " VALUES (1, ?, ?, ?, ?, ?)");
   ours.text(1, event.name).integer(2, std::bit_cast<std::int64_t>(event.seed)).text(3, to_string(event.status));
   ours.text_or_null(4, event.message).integer(5, event.exec_duration.count()).execute();
+  if (!is_tick || event.settings != settings_)
+    database_.prepare("REPLACE INTO nni_meta VALUES ('settings', ?)").text(1, event.settings).execute();
+  settings_ = event.settings;
 }
 
 NNI_INLINE void SqliteRecorder::take(const TrialOrdered& event) {
@@ -15970,6 +17064,17 @@ NNI_INLINE void SqliteRecorder::take(const RunEnded& event) {
   change(trial);
 }
 
+NNI_INLINE void SqliteRecorder::take(const ResultImported& event) {
+  std::string history = "[";
+  for (const double value : event.history) {
+    if (history.size() > 1) history += ',';
+    append_json_number(history, value);
+  }
+  Statement row = database_.prepare("INSERT INTO nni_imported VALUES (NULL, ?, ?, ?, ?)");
+  row.text(1, event.parameters.text()).real(2, event.value).text(3, history + "]");
+  row.integer(4, static_cast<std::int64_t>(event.after)).execute();
+}
+
 NNI_INLINE void SqliteRecorder::set_values_aside(StoredTrial& trial) {
   if (trial.metrics_first == 0) return;
   const auto number = static_cast<std::int64_t>(trial.trial.detail.trial.number);
@@ -16020,7 +17125,8 @@ NNI_INLINE void SqliteRecorder::write_run(const StoredTrial& stored) {
     put_run_.null(11).null(12).null(13).null(14);
   }
   const auto row = [](std::int64_t number) { return number == 0 ? std::nullopt : std::optional<std::int64_t>(number); };
-  put_run_.integer_or_null(15, row(stored.metrics_first)).integer_or_null(16, row(stored.metrics_last)).execute();
+  put_run_.integer_or_null(15, row(stored.metrics_first)).integer_or_null(16, row(stored.metrics_last));
+  put_run_.integer(17, trial.retries).integer(18, trial.pause.count()).execute();
 }
 
 NNI_INLINE void SqliteRecorder::write_changes() {
@@ -16133,8 +17239,10 @@ NNI_INLINE void SqliteSchema::create(Database& database) {
                              status text, attempts integer, final_value text, final_number real);
     CREATE TABLE nni_runs (trial integer, attempt integer, session integer, intended_at integer, placement text,
                            job text, started_at integer, url text, directory text, ended_at integer, ended text,
-                           code integer, why text, message text, metrics_first integer, metrics_last integer,
-                           PRIMARY KEY (trial, attempt)) WITHOUT ROWID;
+                           code integer, why text, message text, metrics_first integer, metrics_last integer, retries integer,
+                           pause_ns integer, PRIMARY KEY (trial, attempt)) WITHOUT ROWID;
+    CREATE TABLE nni_imported (number integer PRIMARY KEY, parameters text, value real, history text,
+                               after integer);
     CREATE TABLE nni_earlier_metrics (trial integer, attempt integer, position integer, timestamp integer, type text,
                                       sequence integer, data text, PRIMARY KEY (trial, attempt, position)) WITHOUT ROWID;
   )sql");
@@ -16265,7 +17373,15 @@ NNI_INLINE void add_last_run(std::vector<StoreEvent>& events, RunId run, const T
         events.emplace_back(MetricReceived(value));
   };
   add(false);
-  if (intent == nullptr) events.emplace_back(ended(run, end_of(trial), trial.status, trial.end_time.value_or(begun)));
+  if (intent == nullptr) {
+    RunEnded end = ended(run, end_of(trial), trial.status, trial.end_time.value_or(begun));
+    if (open != nullptr) {
+      end.retries = open->retries;
+      end.pause = open->pause;
+      if (open->ended_at != TimePoint{}) end.at = open->ended_at;
+    }
+    events.emplace_back(std::move(end));
+  }
   add(true);
 }
 
@@ -16279,7 +17395,9 @@ NNI_INLINE std::vector<StoreEvent> events_of(
     events.emplace_back(RunIntended(run, Placement(), at));
     for (const Metric& value : values)
       if (value.run.attempt == attempt) events.emplace_back(MetricReceived(value));
-    events.emplace_back(ended(run, JobEnd(EndKind::lost, 0, "an earlier attempt"), TrialJobStatus::waiting, at));
+    RunEnded end = ended(run, JobEnd(EndKind::lost, 0, "an earlier attempt"), TrialJobStatus::waiting, at);
+    if (open != nullptr) end.retries = open->retries;
+    events.emplace_back(std::move(end));
   }
   if (trial.attempts > 0) add_last_run(events, RunId{trial.trial, trial.attempts - 1}, trial, values, open);
   return events;
@@ -16356,6 +17474,7 @@ class Memory::Records {
     for (const auto& [number, entry] : open_) result.unfinished.push_back(unfinished(entry));
     std::sort(result.unfinished.begin(), result.unfinished.end(),
               [](const UnfinishedTrial& a, const UnfinishedTrial& b) { return a.trial < b.trial; });
+    result.imported = imported_;
     return result;
   }
 
@@ -16418,7 +17537,10 @@ class Memory::Records {
     trials_ = std::max(trials_, event.trial.number);
   }
 
-  void take(const RunIntended& event) { entry(event.run.trial).trial.intended(event); }
+  void take(const RunIntended& event) {
+    if (finished_.contains(event.run.trial)) open_again(event.run.trial);
+    entry(event.run.trial).trial.intended(event);
+  }
   void take(const RunStarted& event) { entry(event.started.run.trial).trial.started(event); }
 
   void take(const MetricReceived& event) {
@@ -16439,6 +17561,19 @@ class Memory::Records {
     finished_.put(found->second.trial.detail, found->second.metrics);
     ++by_status_[static_cast<std::size_t>(event.status)];
     open_.erase(found);
+  }
+
+  void take(const ResultImported& event) { imported_.push_back(event); }
+
+  void open_again(TrialId trial) {
+    detail::FinishedTrial finished = finished_.get(trial);
+    --by_status_[static_cast<std::size_t>(finished.detail.status)];
+    finished_.erase(trial);
+    Entry& entry = open_[trial.number];
+    entry.trial.has_run = true;
+    entry.trial.attempt = finished.detail.attempts - 1;
+    entry.trial.detail = std::move(finished.detail);
+    entry.metrics = std::move(finished.metrics);
   }
 
   /// A value of a run that has ended, so nobody tracks what of it is known.
@@ -16513,6 +17648,7 @@ class Memory::Records {
   std::uint64_t by_status_[8] = {};
   std::unordered_map<std::uint64_t, Entry> open_;
   detail::PackedTrials finished_;
+  std::vector<ResultImported> imported_;
 };
 
 NNI_INLINE Memory::Memory() : records_(std::make_unique<Records>()) {}
@@ -16628,7 +17764,7 @@ NNI_INLINE Board::Board(const ExperimentOptions& options, std::vector<Observer> 
 }
 
 NNI_INLINE void Board::begin(ProfileChanged profile, const std::filesystem::path& directory, std::string_view platform,
-                             bool resumed, std::uint64_t finished_before, std::size_t adopted) {
+                             bool resumed, std::uint64_t finished_before, std::size_t adopted, std::size_t imported) {
   profile_ = std::move(profile);
   directory_ = directory;
   earlier_ = profile_.exec_duration;
@@ -16641,6 +17777,8 @@ NNI_INLINE void Board::begin(ProfileChanged profile, const std::filesystem::path
   start.resumed = resumed;
   start.finished_before = finished_before;
   start.adopted = adopted;
+  start.imported = imported;
+  start.unfitting = unfitting_;
   for (const Observer& observer : observers_)
     if (observer.on_start) observer.on_start(start);
 }
@@ -16670,14 +17808,18 @@ NNI_INLINE void Board::trial_ended(TrialJobDetail trial) {
     if (observer.on_trial_ended) observer.on_trial_ended(trial);
 }
 
-NNI_INLINE void Board::progress(const LedgerCounts& counts) {
+NNI_INLINE Progress Board::standing(const LedgerCounts& counts) const {
   Progress progress;
   progress.status = profile_.status;
+  progress.ordered = counts.ordered;
   progress.finished = counts.finished;
   std::copy(std::begin(counts.by_status), std::end(counts.by_status), std::begin(progress.by_status));
   progress.running = counts.running;
   progress.waiting = counts.waiting + (counts.live - counts.running);
-  progress.waiting_reason = waiting_reason_;
+  progress.retrying = counts.retrying;
+  progress.paused = !paused_.empty();
+  progress.unfitting = unfitting_;
+  progress.waiting_reason = paused_.empty() ? waiting_reason_ : paused_;
   progress.concurrency = options_->concurrency;
   progress.max_trials = options_->max_trials;
   progress.max_duration = options_->max_duration;
@@ -16690,13 +17832,24 @@ NNI_INLINE void Board::progress(const LedgerCounts& counts) {
     progress.best_trial = top_.front().trial;
     progress.best_parameters = top_.front().parameters;
   }
+  return progress;
+}
+
+NNI_INLINE void Board::progress(const LedgerCounts& counts) {
+  const Progress progress = standing(counts);
   for (const Observer& observer : observers_)
     if (observer.on_progress) observer.on_progress(progress);
+  if (control_ && control_->watched()) control_->publish(progress);
 }
 
 NNI_INLINE void Board::set_status(ExperimentStatus status, std::string message) {
   profile_.status = status;
   profile_.message = std::move(message);
+}
+
+NNI_INLINE void Board::set_params(std::string params, std::string settings) {
+  profile_.params = std::move(params);
+  profile_.settings = std::move(settings);
 }
 
 NNI_INLINE ProfileChanged Board::profile(const LedgerCounts& counts) const {
@@ -16720,11 +17873,13 @@ NNI_INLINE Summary Board::end(ExperimentStatus status, std::string message, cons
   summary.ordered = counts.ordered;
   summary.finished = counts.finished;
   std::copy(std::begin(counts.by_status), std::end(counts.by_status), std::begin(summary.by_status));
+  summary.unfitting = unfitting_;
   summary.garbage_messages = counts.garbage;
   summary.late_messages = counts.late + unsettled_;
   summary.top = top_;
   summary.failures = failures_;
   summary.trials = std::move(trials);
+  if (control_ && control_->watched()) control_->publish(standing(counts));
   for (const Observer& observer : observers_)
     if (observer.on_end) observer.on_end(summary);
   return summary;
@@ -17159,7 +18314,7 @@ NNI_INLINE TableText render_table(const Table& table, std::size_t columns) {
 NNI_INLINE std::vector<std::pair<std::string, std::string>> parameter_cells(const Parameters& parameters) {
   std::vector<std::pair<std::string, std::string>> cells;
   boost::system::error_code failure;
-  const boost::json::value value = boost::json::parse(parameters.text(), failure);
+  const boost::json::value value = parse_json(parameters.text(), failure);
   if (failure || !value.is_object())
     cells.emplace_back("", printable(parameters.text()));
   else
@@ -17301,9 +18456,14 @@ NNI_INLINE Line bar_line(const Progress& progress, std::string_view name, std::s
   return line;
 }
 
+NNI_INLINE std::string unfitting_verb(std::uint64_t count) {
+  return count == 1 ? " does not fit the new search space" : " do not fit the new search space";
+}
+
 NNI_INLINE Line state_line(const Progress& progress) {
   Line line{{"  " + std::to_string(progress.running) + " of " + std::to_string(progress.concurrency) + " running"}};
   if (progress.waiting != 0) line.push_back({", " + std::to_string(progress.waiting) + " waiting"});
+  if (progress.retrying != 0) line.push_back({", " + std::to_string(progress.retrying) + " waiting for a retry"});
   const Line ended = counts(progress.by_status);
   if (!ended.empty()) line.push_back({", "});
   line.insert(line.end(), ended.begin(), ended.end());
@@ -17408,8 +18568,9 @@ NNI_INLINE std::vector<Line> progress_lines(const Progress& progress, std::strin
   std::vector<Line> lines{bar_line(progress, name, columns), state_line(progress)};
   if (progress.status == ExperimentStatus::stopping)
     lines.push_back({{"  " + std::string(stopping_text), Look::notice}});
-  if (progress.waiting != 0 && !progress.waiting_reason.empty())
-    lines.push_back({{"  waiting: " + printable(progress.waiting_reason), Look::notice}});
+  if ((progress.waiting != 0 || progress.paused) && !progress.waiting_reason.empty())
+    lines.push_back({{(progress.paused ? "  nothing starts: " : "  waiting: ") + printable(progress.waiting_reason),
+                      Look::notice}});
   if (progress.best_value) {
     lines.push_back({{"  best "},
                      {short_number(*progress.best_value), Look::strong},
@@ -17446,6 +18607,9 @@ NNI_INLINE std::string render_start(const ExperimentStart& start, std::string_vi
     text += ", resumed after " + detail::count_of(start.finished_before, "finished trial");
     if (start.adopted != 0) text += " with " + std::to_string(start.adopted) + " still running";
   }
+  if (start.imported != 0) text += ", with " + detail::count_of(start.imported, "imported result");
+  if (start.unfitting != 0)
+    text += ", " + detail::count_of(start.unfitting, "earlier result") + detail::unfitting_verb(start.unfitting);
   text += start.directory.empty() ? "; nothing is kept" : " in " + printable(start.directory.string());
   if (!how_to_resume.empty() && !start.directory.empty())
     text += "; to go on after a stop: " + std::string(how_to_resume);
@@ -17490,6 +18654,9 @@ NNI_INLINE std::string render_summary(
     add(counts);
   }
   if (!summary.message.empty()) add({{"  " + printable(summary.message), Look::bad}});
+  if (summary.unfitting != 0)
+    add({{"  " + detail::count_of(summary.unfitting, "result") + detail::unfitting_verb(summary.unfitting),
+          Look::notice}});
   if (summary.garbage_messages != 0)
     add({{"  " + detail::count_of(summary.garbage_messages, "message") + " of trials could not be understood",
           Look::notice}});
@@ -17590,9 +18757,9 @@ NNI_INLINE std::string View::left_out_line() {
 NNI_INLINE bool View::draws(const Progress& progress, SteadyPoint now, bool live) {
   if (live) return progress.status != progress_.status || redraws_.permits(now);
   // As lines: the numbers for the next trial's line, and now and then why nothing goes on.
-  const bool first = !progress_.max_trials && progress.max_trials;
+  const bool limit = progress_.max_trials != progress.max_trials;
   const bool reason = progress.waiting_reason != told_reason_ && !progress.waiting_reason.empty();
-  return first || reason || progress.best_trial != progress_.best_trial || progress.status != progress_.status;
+  return limit || reason || progress.best_trial != progress_.best_trial || progress.status != progress_.status;
 }
 
 NNI_INLINE std::string View::progress(const Progress& progress, SteadyPoint now, const Style& style) {
@@ -17606,7 +18773,9 @@ NNI_INLINE std::string View::progress(const Progress& progress, SteadyPoint now,
     text += std::string(detail::stopping_text) + "\n";
   if (progress.waiting_reason != told_reason_ && !progress.waiting_reason.empty() && reasons_.permits(now)) {
     told_reason_ = progress.waiting_reason;
-    text += detail::count_of(progress.waiting, "trial") + " waiting: " + printable(progress.waiting_reason) + "\n";
+    const std::string what =
+        progress.paused ? "nothing starts" : detail::count_of(progress.waiting, "trial") + " waiting";
+    text += what + ": " + printable(progress.waiting_reason) + "\n";
   }
   return text;
 }
@@ -17633,6 +18802,217 @@ NNI_INLINE std::string View::draw(const Style& style) {
 
 }  // namespace nni::console
 
+// ---- nni/experiment/impl/control.ipp
+
+namespace nni {
+
+NNI_INLINE bool Control::set_concurrency(std::size_t trials) const {
+  ProblemList problems;
+  detail::check_concurrency(trials, problems);
+  problems.throw_if_any();
+  return core_->ask(detail::SetConcurrency{trials});
+}
+
+NNI_INLINE bool Control::set_max_trials(std::optional<std::uint64_t> trials) const {
+  ProblemList problems;
+  detail::check_max_trials(trials, problems);
+  problems.throw_if_any();
+  return core_->ask(detail::SetMaxTrials{trials});
+}
+
+NNI_INLINE bool Control::set_max_duration(std::optional<Duration> duration) const {
+  ProblemList problems;
+  detail::check_duration("max_duration", duration, problems);
+  problems.throw_if_any();
+  return core_->ask(detail::SetMaxDuration{duration});
+}
+
+NNI_INLINE bool Control::update_search_space(SearchSpace space) const {
+  if (!core_->updates_space())
+    throw Error(Errc::unsupported,
+                "the advisor of this experiment cannot take another search space; give it a member "
+                "update_search_space, or start another experiment and import the results of this one");
+  if (space.empty()) throw config_error("space", "has no dimensions; give at least one");
+  return core_->ask(detail::UpdateSearchSpace{std::move(space)});
+}
+
+NNI_INLINE bool Control::pause() const { return core_->ask(detail::PauseTrials{}); }
+
+NNI_INLINE bool Control::resume() const { return core_->ask(detail::ResumeTrials{}); }
+
+NNI_INLINE bool Control::stop() const { return core_->ask(detail::StopExperiment{}); }
+
+NNI_INLINE bool Control::cancel(TrialId trial) const { return core_->ask(detail::CancelTrial{trial}); }
+
+NNI_INLINE bool Control::wait_until_recorded() const {
+  auto answer = std::make_shared<std::promise<bool>>();
+  std::future<bool> recorded = answer->get_future();
+  if (!core_->ask(detail::TellWhenRecorded{std::move(answer)})) return false;
+  try {
+    return recorded.get();
+  } catch (const std::future_error&) {
+    return false;  // dropped with the end of the experiment
+  }
+}
+
+NNI_INLINE Progress Control::status() const { return core_->progress(); }
+
+NNI_INLINE Control::Phase Control::phase() const { return core_->phase(); }
+
+}  // namespace nni
+
+// ---- nni/experiment/impl/control_core.ipp
+
+namespace nni::detail {
+
+NNI_INLINE ControlCore::ControlCore(const ExperimentOptions& options, bool updates_space)
+    : updates_space_(updates_space) {
+  progress_.status = ExperimentStatus::initialized;
+  progress_.concurrency = options.concurrency;
+  progress_.max_trials = options.max_trials;
+  progress_.max_duration = options.max_duration;
+  progress_.direction = options.direction;
+}
+
+NNI_INLINE bool ControlCore::ask(Change change) {
+  const std::lock_guard lock(mutex_);
+  if (phase_ == Control::Phase::ended) return false;
+  changes_.push_back(std::move(change));
+  if (executor_ && !std::exchange(posted_, true))
+    boost::asio::post(*executor_, [self = shared_from_this()] { self->drain(); });
+  return true;
+}
+
+NNI_INLINE Progress ControlCore::progress() const {
+  const std::lock_guard lock(mutex_);
+  return progress_;
+}
+
+NNI_INLINE Control::Phase ControlCore::phase() const {
+  const std::lock_guard lock(mutex_);
+  return phase_;
+}
+
+NNI_INLINE void ControlCore::begin(boost::asio::any_io_executor executor, std::function<void(Change)> carry_out) {
+  carry_out_ = std::move(carry_out);
+  {
+    const std::lock_guard lock(mutex_);
+    executor_ = std::move(executor);
+    phase_ = Control::Phase::running;
+  }
+  drain();
+}
+
+// What is asked for meanwhile has its own turn: who asks without end must not keep the experiment from running.
+NNI_INLINE void ControlCore::drain() {
+  std::deque<Change> batch;
+  {
+    const std::lock_guard lock(mutex_);
+    batch.swap(changes_);
+    posted_ = false;
+  }
+  for (Change& change : batch)
+    if (carry_out_) carry_out_(std::move(change));
+}
+
+NNI_INLINE void ControlCore::end() {
+  std::deque<Change> dropped;  // who waits for one of them is told outside of the lock
+  {
+    const std::lock_guard lock(mutex_);
+    phase_ = Control::Phase::ended;
+    executor_.reset();
+    dropped.swap(changes_);
+  }
+  carry_out_ = nullptr;
+}
+
+NNI_INLINE void ControlCore::publish(const Progress& progress) {
+  const std::lock_guard lock(mutex_);
+  progress_ = progress;
+}
+
+}  // namespace nni::detail
+
+// ---- nni/experiment/impl/import.ipp
+
+namespace nni {
+
+namespace detail {
+
+NNI_INLINE ResultImported result_from(const json::value& value, const std::string& key, ProblemList& problems) {
+  ResultImported result;
+  const json::object* members = value.if_object();
+  if (members == nullptr) {
+    problems.add(key, "is not an object with the members parameters and value");
+    return result;
+  }
+  const json::value* parameters = members->if_contains("parameters");
+  if (parameters == nullptr) parameters = members->if_contains("parameter");
+  if (parameters == nullptr || !parameters->is_object())
+    problems.add(key + ".parameters", "is missing or no object; give the name and value of each parameter");
+  else
+    result.parameters = Parameters(to_json_text(*parameters));
+  const json::value* final_value = members->if_contains("value");
+  const std::optional<double> number = final_value ? metric_scalar(to_json_text(*final_value)) : std::nullopt;
+  if (!number || !std::isfinite(*number))
+    problems.add(key + ".value", "is missing or no number; give a number, or an object with a number named default");
+  else
+    result.value = *number;
+  if (const json::value* history = members->if_contains("intermediates")) {
+    const json::array* values = history->if_array();
+    if (values == nullptr) problems.add(key + ".intermediates", "is not a list of numbers");
+    for (std::size_t at = 0; values != nullptr && at < values->size(); ++at) {
+      const std::optional<double> step = metric_scalar(to_json_text((*values)[at]));
+      if (step && std::isfinite(*step))
+        result.history.push_back(*step);
+      else
+        problems.add(key + ".intermediates[" + std::to_string(at) + "]", "is not a number");
+    }
+  }
+  return result;
+}
+
+NNI_INLINE void check_results(const std::vector<ResultImported>& results) {
+  ProblemList problems;
+  for (std::size_t at = 0; at < results.size(); ++at) {
+    const std::string key = "results[" + std::to_string(at) + "]";
+    if (!std::isfinite(results[at].value)) problems.add(key + ".value", "is not a finite number");
+    boost::system::error_code failure;
+    const json::value parameters = parse_json(results[at].parameters.text(), failure);
+    if (failure || !parameters.is_object()) problems.add(key + ".parameters", "are not a JSON object");
+  }
+  problems.throw_if_any();
+}
+
+NNI_INLINE void leave_out_known(std::vector<ResultImported>& results, const std::vector<ResultImported>& known) {
+  std::multiset<std::pair<std::string, double>> there;
+  for (const ResultImported& result : known) there.emplace(result.parameters.text(), result.value);
+  // As often as it was there, so that a result that was measured twice counts twice.
+  std::erase_if(results, [&there](const ResultImported& result) {
+    const auto found = there.find({result.parameters.text(), result.value});
+    if (found == there.end()) return false;
+    there.erase(found);
+    return true;
+  });
+}
+
+}  // namespace detail
+
+NNI_INLINE std::vector<ResultImported> results_from_json(std::string_view text) {
+  boost::system::error_code failure;
+  const json::value parsed = parse_json(text, failure);
+  const json::array* list = failure ? nullptr : parsed.if_array();
+  if (list == nullptr) throw config_error("results", "are not a JSON list of objects with parameters and value");
+  ProblemList problems;
+  std::vector<ResultImported> results;
+  for (std::size_t at = 0; at < list->size(); ++at)
+    results.push_back(detail::result_from((*list)[at], "results[" + std::to_string(at) + "]", problems));
+  problems.throw_if_any();
+  return results;
+}
+
+}  // namespace nni
+
 // ---- nni/experiment/impl/options.ipp
 
 namespace nni {
@@ -17646,6 +19026,20 @@ NNI_INLINE bool is_plain_name(const std::string& text) {
          });
 }
 
+NNI_INLINE void check_concurrency(std::size_t trials, ProblemList& problems) {
+  if (trials < 1 || trials > 100'000)
+    problems.add("concurrency", std::to_string(trials) + " is not between 1 and 100000");
+}
+
+NNI_INLINE void check_max_trials(const std::optional<std::uint64_t>& trials, ProblemList& problems) {
+  if (trials && *trials < 1) problems.add("max_trials", "0 would run nothing; give 1 or more, or leave it out");
+}
+
+NNI_INLINE void check_duration(const char* key, const std::optional<Duration>& duration, ProblemList& problems) {
+  if (duration && *duration <= Duration::zero())
+    problems.add(key, to_string(*duration) + " is not a positive duration");
+}
+
 }  // namespace detail
 
 NNI_INLINE void check(const ExperimentOptions& options, bool needs_command) {
@@ -17655,14 +19049,16 @@ NNI_INLINE void check(const ExperimentOptions& options, bool needs_command) {
         "id", "\"" + options.id + "\" is not usable as a directory name; use 1 to 64 letters, digits, '-' or '_'");
   if (options.id.empty() && options.resume == Resume::always)
     problems.add("resume", "needs the id of the experiment to go on with; set .id");
-  if (options.concurrency < 1 || options.concurrency > 100'000)
-    problems.add("concurrency", std::to_string(options.concurrency) + " is not between 1 and 100000");
-  if (options.max_trials && *options.max_trials < 1)
-    problems.add("max_trials", "0 would run nothing; give 1 or more, or leave it out");
-  if (options.max_duration && *options.max_duration <= Duration::zero())
-    problems.add("max_duration", to_string(*options.max_duration) + " is not a positive duration");
-  if (options.max_trial_duration && *options.max_trial_duration <= Duration::zero())
-    problems.add("max_trial_duration", to_string(*options.max_trial_duration) + " is not a positive duration");
+  detail::check_concurrency(options.concurrency, problems);
+  detail::check_max_trials(options.max_trials, problems);
+  detail::check_duration("max_duration", options.max_duration, problems);
+  detail::check_duration("max_trial_duration", options.max_trial_duration, problems);
+  if (options.retry_backoff < Duration::zero())
+    problems.add("retry_backoff", to_string(options.retry_backoff) + " is negative; use 0 for no pause");
+  if (options.retry_backoff_limit < options.retry_backoff)
+    problems.add(
+        "retry_backoff_limit",
+        to_string(options.retry_backoff_limit) + " is shorter than retry_backoff, " + to_string(options.retry_backoff));
   if (options.shutdown_limit <= Duration::zero())
     problems.add("shutdown_limit", to_string(options.shutdown_limit) + " is not a positive duration");
   if (options.trial_gpu_number && *options.trial_gpu_number < 0)
@@ -17703,6 +19099,87 @@ NNI_INLINE std::string describe_params(const ExperimentOptions& options, const S
 
 }  // namespace nni
 
+// ---- nni/experiment/impl/settings.ipp
+
+namespace nni::detail {
+
+NNI_INLINE Settings::Limits limits_of(const ExperimentOptions& options) {
+  return {options.concurrency, options.max_trials, options.max_duration};
+}
+
+NNI_INLINE json::object json_of(const Settings::Limits& limits) {
+  json::object object;
+  object["concurrency"] = limits.concurrency;
+  if (limits.max_trials) object["max_trials"] = *limits.max_trials;
+  if (limits.max_duration) object["max_duration_ns"] = limits.max_duration->count();
+  return object;
+}
+
+NNI_INLINE Settings::Limits limits_from(const json::value& value) {
+  const json::object& object = value.as_object();
+  Settings::Limits limits;
+  limits.concurrency = object.at("concurrency").to_number<std::size_t>();
+  if (const json::value* trials = object.if_contains("max_trials"))
+    limits.max_trials = trials->to_number<std::uint64_t>();
+  if (const json::value* duration = object.if_contains("max_duration_ns"))
+    limits.max_duration = Duration(duration->to_number<std::int64_t>());
+  return limits;
+}
+
+NNI_INLINE Settings::Settings(const ExperimentOptions& options, const SearchSpace& space)
+    : given(limits_of(options)), in_force(given), given_space(space.to_json()), spaces{{0, given_space}} {}
+
+NNI_INLINE Settings::Settings(const std::string& recorded, const ExperimentOptions& options, const SearchSpace& space,
+                              std::uint64_t ordered)
+    : Settings(options, space) {
+  if (recorded.empty()) return;
+  Limits before;
+  std::string space_before;
+  try {
+    const json::value parsed = json::parse(recorded);
+    const json::object& object = parsed.as_object();
+    before = limits_from(object.at("given"));
+    in_force = limits_from(object.at("in_force"));
+    space_before = std::string(object.at("given_space").as_string());
+    spaces.clear();
+    for (const json::value& epoch : object.at("spaces").as_array())
+      spaces.push_back({epoch.at("from").to_number<std::uint64_t>(), std::string(epoch.at("space").as_string())});
+    paused = object.at("paused").as_bool();
+  } catch (const std::exception& error) {
+    throw Error(Errc::store_corrupt, std::string("the settings of the experiment cannot be read: ") + error.what());
+  }
+  if (given.concurrency != before.concurrency) in_force.concurrency = given.concurrency;
+  if (given.max_trials != before.max_trials) in_force.max_trials = given.max_trials;
+  if (given.max_duration != before.max_duration) in_force.max_duration = given.max_duration;
+  if (spaces.empty() || given_space != space_before) begin_space(space, ordered);
+}
+
+NNI_INLINE SearchSpace Settings::space() const {
+  return spaces.back().space == "{}" ? SearchSpace{} : SearchSpace::from_json(spaces.back().space);
+}
+
+NNI_INLINE void Settings::begin_space(const SearchSpace& space, std::uint64_t ordered) {
+  std::string text = space.to_json();
+  if (!spaces.empty() && spaces.back().space == text) return;
+  // Nothing came from a space that was replaced before it was used.
+  if (!spaces.empty() && spaces.back().from == ordered) spaces.pop_back();
+  spaces.push_back({ordered, std::move(text)});
+}
+
+NNI_INLINE std::string Settings::to_json() const {
+  json::object object;
+  object["given"] = json_of(given);
+  object["in_force"] = json_of(in_force);
+  object["given_space"] = given_space;
+  json::array list;
+  for (const Epoch& epoch : spaces) list.push_back(json::object{{"from", epoch.from}, {"space", epoch.space}});
+  object["spaces"] = std::move(list);
+  object["paused"] = paused;
+  return to_json_text(json::value(std::move(object)));
+}
+
+}  // namespace nni::detail
+
 // ---- nni/experiment/impl/summary.ipp
 
 namespace nni {
@@ -17716,7 +19193,7 @@ NNI_INLINE std::optional<double> run_seconds(const TrialJobDetail& trial) {
 
 NNI_INLINE boost::json::value json_of_text(const std::string& text) {
   boost::system::error_code failure;
-  boost::json::value value = boost::json::parse(text, failure);
+  boost::json::value value = parse_json(text, failure);
   if (failure) return boost::json::value(text);
   return value;
 }
@@ -17788,6 +19265,7 @@ NNI_INLINE std::string Summary::to_json() const {
   for (std::uint8_t value = 0; value < 8; ++value)
     if (by_status[value] != 0) counts[nni::to_string(static_cast<TrialJobStatus>(value))] = by_status[value];
   object["by_status"] = std::move(counts);
+  if (unfitting != 0) object["unfitting"] = unfitting;
   object["garbage_messages"] = garbage_messages;
   object["late_messages"] = late_messages;
   const TrialJobDetail* winner = best();
@@ -17834,7 +19312,7 @@ namespace nni::detail {
 
 NNI_INLINE Direction recorded_direction(const ProfileChanged& profile) {
   boost::system::error_code failure;
-  const boost::json::value params = boost::json::parse(profile.params, failure);
+  const boost::json::value params = parse_json(profile.params, failure);
   if (failure) return Direction::minimize;
   const boost::json::value* mode = params.find_pointer("/tuner/classArgs/optimize_mode", failure);
   const boost::json::string* text = mode != nullptr ? mode->if_string() : nullptr;
@@ -23000,6 +24478,7 @@ NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
     trial.detail.parameters = known.parameters;
     trial.detail.attempts = known.attempts;
     trial.detail.status = TrialJobStatus::waiting;
+    trial.retries = known.retries;
     trial.run = RunId{known.trial, known.attempts == 0 ? 0 : known.attempts - 1};
     if (known.open_run) {
       trial.run = known.open_run->run;
@@ -23010,6 +24489,11 @@ NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
       trial.detail.final_value = known.final_value;
       trial.intermediates = known.intermediates;
       trial.history = known.history;
+    } else if (known.pause > Duration::zero()) {
+      trial.pausing = true;
+      trial.pause = known.pause;
+      trial.ended_at = known.ended_at;
+      ++counts_.retrying;
     } else {
       waiting_.push_back(known.trial);
       ++counts_.waiting;
@@ -23032,6 +24516,44 @@ NNI_INLINE std::vector<Intent> Ledger::open_intents() const {
   return intents;
 }
 
+NNI_INLINE std::vector<RetryLater> Ledger::pauses(TimePoint now) const {
+  std::vector<RetryLater> pauses;
+  for (const auto& [id, trial] : trials_)
+    if (trial.pausing) {
+      const Duration left = trial.ended_at + trial.pause - now;
+      pauses.emplace_back(id, std::clamp(left, Duration::zero(), trial.pause));
+    }
+  std::sort(pauses.begin(), pauses.end(), [](const auto& a, const auto& b) { return a.trial < b.trial; });
+  return pauses;
+}
+
+NNI_INLINE void Ledger::reopen(TrialJobDetail ended) {
+  --counts_.finished;
+  --counts_.by_status[static_cast<std::size_t>(ended.status)];
+  Trial& trial = trials_[ended.trial];
+  trial.run = RunId{ended.trial, ended.attempts == 0 ? 0 : ended.attempts - 1};
+  trial.detail.trial = ended.trial;
+  trial.detail.parameter = ended.parameter;
+  trial.detail.parameters = std::move(ended.parameters);
+  trial.detail.attempts = ended.attempts;
+  trial.detail.submit_time = ended.submit_time;
+  trial.detail.status = TrialJobStatus::waiting;
+  stand_in_line(ended.trial);
+}
+
+// First in, first out by trial: a trial that is tried again does not go to the end of the line.
+NNI_INLINE void Ledger::stand_in_line(TrialId trial) {
+  waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), trial), trial);
+  ++counts_.waiting;
+}
+
+NNI_INLINE void Ledger::retry_due(TrialId id) {
+  const auto found = trials_.find(id);
+  if (found == trials_.end() || !std::exchange(found->second.pausing, false)) return;
+  --counts_.retrying;
+  stand_in_line(id);
+}
+
 NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transition& out) {
   const auto found = trials_.find(report.run.trial);
   if (found == trials_.end() || !found->second.adopting || found->second.run != report.run) return;
@@ -23040,7 +24562,7 @@ NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transiti
   if (report.state == JobReport::State::never_started) {
     // The intent is withdrawn: nothing outside has happened, so the same trial waits for its next attempt.
     JobEnd end{EndKind::not_started, 0, "the manager ended before it was submitted"};
-    try_again(trial, end, now, out);
+    try_again(trial, end, now, Duration::zero(), out);
     return;
   }
   trial.submitted = true;
@@ -23060,11 +24582,11 @@ NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transiti
     if (end.message.empty()) end.message = "the platform does not know it any more";
   }
   const JobEnded ending{report.run, std::move(end), report.ended == TimePoint{} ? now : report.ended};
-  ended(ending, out);
+  ended(ending, report.state == JobReport::State::unknown, out);
 }
 
 NNI_INLINE std::size_t Ledger::wanted() const noexcept {
-  if (!placing_ || exhausted_) return 0;
+  if (stopped_ || paused() || exhausted_) return 0;
   const std::size_t busy = counts_.live + counts_.waiting + requested_;
   if (busy >= options_.concurrency) return 0;
   const std::uint64_t spent = counts_.ordered + requested_;
@@ -23094,7 +24616,7 @@ NNI_INLINE void Ledger::no_more_trials() noexcept {
 }
 
 NNI_INLINE std::optional<TrialId> Ledger::next_waiting() const {
-  if (!placing_ || waiting_.empty() || counts_.live >= options_.concurrency) return std::nullopt;
+  if (stopped_ || paused() || waiting_.empty() || counts_.live >= options_.concurrency) return std::nullopt;
   return waiting_.front();
 }
 
@@ -23134,7 +24656,7 @@ NNI_INLINE void Ledger::event(const JobEvent& what, TimePoint, Transition& out) 
   if (const auto* begin = std::get_if<JobStarted>(&what)) {
     started(*begin, out);
   } else if (const auto* end = std::get_if<JobEnded>(&what)) {
-    ended(*end, out);
+    ended(*end, false, out);
   } else if (const auto* queued = std::get_if<JobQueued>(&what)) {
     if (Trial* trial = find_live(queued->run)) trial->detail.message = queued->reason;
   }
@@ -23194,7 +24716,20 @@ NNI_INLINE TrialJobStatus Ledger::status_after(const Trial& trial, const JobEnd&
   return end.succeeded() ? TrialJobStatus::succeeded : TrialJobStatus::failed;
 }
 
-NNI_INLINE void Ledger::ended(const JobEnded& what, Transition& out) {
+NNI_INLINE bool Ledger::retries_after(const Trial& trial, const JobEnd& end) const {
+  if (trial.told_to_stop || trial.retries >= options_.max_retries) return false;
+  switch (end.kind) {
+    case EndKind::lost:
+    case EndKind::not_started: return true;
+    case EndKind::exited:
+    case EndKind::signalled:
+    case EndKind::threw: return options_.retry_on == RetryOn::failures && !end.succeeded();
+    case EndKind::killed: return false;
+  }
+  return false;
+}
+
+NNI_INLINE void Ledger::ended(const JobEnded& what, bool with_manager, Transition& out) {
   Trial* trial = find_live(what.run);
   if (!trial) return;
   if (trial->detail.status == TrialJobStatus::running) --counts_.running;
@@ -23204,23 +24739,32 @@ NNI_INLINE void Ledger::ended(const JobEnded& what, Transition& out) {
   out.effects.emplace_back(Strength::written, Forget{what.run});
   const TrialJobStatus status = status_after(*trial, what.end);
   if (status == TrialJobStatus::sys_canceled) {
-    try_again(*trial, what.end, what.at, out);
+    try_again(*trial, what.end, what.at, Duration::zero(), out);
     return;
   }
-  if (what.end.kind == EndKind::lost && !trial->told_to_stop && ++trial->losses <= options_.max_losses) {
-    try_again(*trial, what.end, what.at, out);
+  if (!with_manager && retries_after(*trial, what.end)) {
+    ++trial->retries;
+    const Duration pause = pause_before(trial->retries, options_.backoff, options_.seed, what.run.trial);
+    try_again(*trial, what.end, what.at, pause, out);
+    return;
+  }
+  const bool repeats = what.end.kind == EndKind::lost && (with_manager || options_.max_retries == 0);
+  if (repeats && !trial->told_to_stop && ++trial->losses <= options_.max_losses) {
+    try_again(*trial, what.end, what.at, Duration::zero(), out);
     return;
   }
   finish(*trial, status, what.end, what.at, out);
 }
 
-NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at, Transition& out) {
+NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at, Duration pause, Transition& out) {
   RunEnded record;
   record.run = trial.run;
   record.end = end;
   record.status = TrialJobStatus::waiting;
   record.final_attempt = false;
   record.at = at;
+  record.retries = trial.retries;
+  record.pause = pause;
   out.records.emplace_back(std::move(record));
   trial.detail.status = TrialJobStatus::waiting;
   trial.detail.final_value.reset();
@@ -23230,9 +24774,16 @@ NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at,
   trial.submitted = false;
   trial.intermediates = 0;
   trial.history.clear();
-  // First in, first out by trial: a trial that lost its run does not go to the end of the line.
-  waiting_.push_front(trial.detail.trial);
-  ++counts_.waiting;
+  if (pause > Duration::zero()) {
+    trial.pausing = true;
+    ++counts_.retrying;
+    trial.detail.message =
+        "waits " + to_string(pause) + " before retry " + std::to_string(trial.retries) + " of " +
+        std::to_string(options_.max_retries) + (end.message.empty() ? "" : "; before: " + end.message);
+    out.effects.emplace_back(Strength::now, RetryLater{trial.detail.trial, pause});
+  } else {
+    stand_in_line(trial.detail.trial);
+  }
 }
 
 NNI_INLINE TrialOutcome Ledger::outcome_of(const Trial& trial) const {
@@ -23265,6 +24816,7 @@ NNI_INLINE void Ledger::finish(Trial& trial, TrialJobStatus status, JobEnd end, 
   record.end = std::move(end);
   record.status = status;
   record.at = at;
+  record.retries = trial.retries;
   out.records.emplace_back(std::move(record));
   out.effects.emplace_back(options_.outcome_strength, ReportOutcome{outcome_of(trial)});
   ++counts_.finished;
@@ -23291,6 +24843,7 @@ NNI_INLINE void Ledger::cancel(TrialId id, StopReason why, TimePoint now, Transi
     waiting_.erase(place);
     --counts_.waiting;
   }
+  if (trial.pausing) --counts_.retrying;
   JobEnd end{EndKind::killed, 0, "stopped before it started"};
   end.why = why;
   finish(trial, status_of(why), std::move(end), now, out);
@@ -23306,8 +24859,8 @@ NNI_INLINE void Ledger::cancel_all(TimePoint now, Transition& out) {
 
 NNI_INLINE bool Ledger::finished() const noexcept {
   if (counts_.live != 0) return false;
-  if (!placing_) return true;
-  return counts_.waiting == 0 && requested_ == 0 && (exhausted_ || budget_used_up());
+  if (stopped_) return true;
+  return counts_.waiting == 0 && counts_.retrying == 0 && requested_ == 0 && (exhausted_ || budget_used_up());
 }
 
 NNI_INLINE Ledger::Trial* Ledger::find_live(RunId run) {
@@ -25687,8 +27240,42 @@ NNI_INLINE void Grid::start(const SearchSpace& space, const Objectives&) { updat
 
 NNI_INLINE void Grid::update_search_space(const SearchSpace& space) {
   if (space.empty()) throw config_error("space", "has no dimensions; a grid needs at least one");
+  go_on();
+  std::vector<Parameters> before;
+  for (const std::string& text : tried_) before.emplace_back(text);
+  if (next_ > first_) {
+    rewind();
+    for (std::uint64_t id = first_; id < next_ && advance(); ++id) before.push_back(space_.to_parameters(point()));
+  }
   if (&space != &space_) space_ = space;
+  tried_.clear();
+  for (const Parameters& parameters : before) note(parameters);
   first_ = next_;
+  rewind();
+}
+
+NNI_INLINE void Grid::note(const Parameters& parameters) {
+  // Spelled as this walk spells it.
+  if (const std::optional<Point> point = space_.to_point(parameters))
+    tried_.insert(space_.to_parameters(*point).text());
+}
+
+NNI_INLINE void Grid::observe(const TrialOutcome& outcome) {
+  // Own suggestions are behind the walk already.
+  if (outcome.parameter.value >= next_) tell(outcome.parameter, outcome.parameters);
+}
+
+NNI_INLINE void Grid::adopt(ParameterId id, const Parameters& parameters) { tell(id, parameters); }
+
+NNI_INLINE void Grid::tell(ParameterId id, const Parameters& parameters) {
+  if (id != imported_parameter && id.value >= told_) told_ = id.value + 1;
+  note(parameters);
+}
+
+// Behind the last suggestion that was made before a resume.
+NNI_INLINE void Grid::go_on() {
+  if (told_ <= next_) return;
+  first_ = next_ = told_;
   rewind();
 }
 
@@ -25699,6 +27286,7 @@ NNI_INLINE std::optional<Parameters> Grid::generate(ParameterId id) {
 }
 
 NNI_INLINE bool Grid::suggest(ParameterId id, Point& into) {
+  go_on();
   // The walk stands on the last suggestion; what lies before it is reached from the beginning.
   if (id.value < first_) first_ = 0;
   if (id.value < next_ && (ended_ || id.value + 1 < next_)) {
@@ -25709,14 +27297,24 @@ NNI_INLINE bool Grid::suggest(ParameterId id, Point& into) {
     if (!advance()) return false;
     ++next_;
   }
+  into = point();
+  return true;
+}
+
+// Where the walk stands.
+NNI_INLINE Point Grid::point() const {
   const std::vector<Axis>& axes = space_.axes();
-  into.assign(axes.size(), inactive);
+  Point point(axes.size(), inactive);
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
     if (!active(axis)) continue;
     const Line& line = lines_[axis];
-    into[axis] = line.positions.empty() ? axes[axis].nth_value(line.at) : axes[axis].value_at(line.positions[line.at]);
+    point[axis] = line.positions.empty() ? axes[axis].nth_value(line.at) : axes[axis].value_at(line.positions[line.at]);
   }
-  return true;
+  return point;
+}
+
+NNI_INLINE bool Grid::was_tried() const {
+  return !tried_.empty() && tried_.contains(space_.to_parameters(point()).text());
 }
 
 NNI_INLINE void Grid::rewind() {
@@ -25747,7 +27345,7 @@ NNI_INLINE bool Grid::advance() {
       ended_ = !refine();
       continue;
     }
-    if (is_new()) return true;
+    if (is_new() && !was_tried()) return true;
   }
   return false;
 }
@@ -25818,14 +27416,55 @@ NNI_INLINE bool Grid::active(std::size_t axis) const {
 
 namespace nni::tuning {
 
-NNI_INLINE Random::Random(SearchSpace space, Seed seed) : space_(std::move(space)), seed_(seed), unvisited_(space_) {}
+NNI_INLINE Random::Random(SearchSpace space, Seed seed)
+    : space_(std::move(space)), seed_(seed), unvisited_(space_), before_(unvisited_) {}
 
 NNI_INLINE void Random::start(const SearchSpace& space, const Objectives&) { update_search_space(space); }
 
 NNI_INLINE void Random::update_search_space(const SearchSpace& space) {
+  go_on();
+  detail::Unvisited unvisited(space);
+  if (unvisited.active()) {
+    Point point;
+    const auto keep = [this, &space, &unvisited, &point] {
+      if (const std::optional<Point> same = space.to_point(space_.to_parameters(point)))
+        unvisited.visit(space.index_of(*same));
+    };
+    for (std::uint64_t index = 0; index < unvisited_.size(); ++index) {
+      if (!unvisited_.visited(index)) continue;
+      point = space_.configuration(index);
+      keep();
+    }
+    if (!unvisited_.active())
+      for (ParameterId id = first_; id < next_; ++id.value) {
+        draw(id, 0, point);
+        keep();
+      }
+  }
   if (&space != &space_) space_ = space;
-  unvisited_ = detail::Unvisited(space_);
+  unvisited_ = std::move(unvisited);
+  before_ = unvisited_;
   first_ = next_;
+}
+
+NNI_INLINE void Random::tell(ParameterId id, const Parameters& parameters) {
+  if (id != imported_parameter && id >= told_) told_.value = id.value + 1;
+  if (!unvisited_.active()) return;
+  if (const std::optional<Point> point = space_.to_point(parameters)) unvisited_.visit(space_.index_of(*point));
+}
+
+NNI_INLINE void Random::observe(const TrialOutcome& outcome) {
+  // Own suggestions are known already.
+  if (outcome.parameter >= next_) tell(outcome.parameter, outcome.parameters);
+}
+
+NNI_INLINE void Random::adopt(ParameterId id, const Parameters& parameters) { tell(id, parameters); }
+
+// Behind the last suggestion that was made before a resume.
+NNI_INLINE void Random::go_on() {
+  if (told_ <= next_) return;
+  first_ = next_ = told_;
+  before_ = unvisited_;
 }
 
 NNI_INLINE std::optional<Parameters> Random::generate(ParameterId id) {
@@ -25835,16 +27474,18 @@ NNI_INLINE std::optional<Parameters> Random::generate(ParameterId id) {
 }
 
 NNI_INLINE bool Random::suggest(ParameterId id, Point& into) {
+  go_on();
   if (!unvisited_.active()) {
     draw(id, 0, into);
+    if (id >= next_) next_.value = id.value + 1;
     return true;
   }
   if (id < next_) {
-    unvisited_ = detail::Unvisited(space_);
+    unvisited_ = id < first_ ? detail::Unvisited(space_) : before_;
     if (id < first_) first_ = ParameterId{};
     next_ = first_;
   }
-  // What was suggested before decides what is left: after a resume it is drawn again, and not told to anyone.
+  // What was suggested before decides what is left, so what was left out is drawn too.
   while (next_ <= id) {
     if (!draw_unvisited(next_, into)) return false;
     ++next_.value;
@@ -25905,17 +27546,12 @@ NNI_INLINE void Tpe::update_search_space(const SearchSpace& space) {
   const Model& old = *next;
   std::unordered_map<std::uint32_t, std::uint64_t> ids;
   for (const auto& [id, index] : old.running) ids.emplace(index, id);
-  std::vector<double> positions(old.space.axes().size());
-  Point point;
+  const std::size_t axes = old.space.axes().size();
+  Point point(axes);
   for (std::uint32_t index = 0; index < old.records.size(); ++index) {
     const Record& known = old.records[index];
     if (known.state == State::gone) continue;
-    for (std::size_t axis = 0; axis < positions.size(); ++axis) {
-      const double at = static_cast<double>(old.bad.coordinate(index, axis));
-      const Axis& self = old.space.axes()[axis];
-      positions[axis] = self.type == DimensionType::choice ? (at + 0.5) / static_cast<double>(self.count) : at;
-    }
-    old.space.point_at(positions, point);
+    std::copy_n(old.values.begin() + static_cast<std::ptrdiff_t>(index * axes), axes, point.begin());
     const std::optional<Point> fitting = model_->space.to_point(old.space.to_parameters(point));
     if (!fitting) continue;
     const std::uint32_t kept = record(*fitting);
@@ -26051,6 +27687,7 @@ NNI_INLINE std::uint32_t Tpe::record(const Point& point) {
   Model& model = *model_;
   if (model.unvisited.active()) model.unvisited.visit(model.space.index_of(point));
   model.bad.add(coordinates_of(point), weight_of(State::running));
+  model.values.insert(model.values.end(), point.begin(), point.end());
   model.records.emplace_back();
   return static_cast<std::uint32_t>(model.records.size() - 1);
 }
@@ -26062,12 +27699,36 @@ NNI_INLINE void Tpe::settle(std::uint32_t index, State state, double loss) {
   own.loss = loss;
   if (!own.good) model.bad.set_weight(index, weight_of(state));
   if (state != State::finished) return;
-  model.order.insert(place_of(loss, index, model.order), index);
+  model.order.push_back(index);
+}
+
+// Results are sorted when a suggestion needs their order: a long history that is told at once is sorted once.
+NNI_INLINE void Tpe::sort_records() {
+  Model& model = *model_;
+  const auto better = [this](std::uint32_t one, std::uint32_t other) { return before(one, other); };
+  const auto begin = model.order.begin();
+  const auto middle = begin + static_cast<std::ptrdiff_t>(model.sorted);
+  if (model.order.end() - middle > 16) {
+    std::sort(middle, model.order.end(), better);
+    std::inplace_merge(begin, middle, model.order.end(), better);
+  } else {
+    for (auto next = middle; next != model.order.end(); ++next)
+      std::rotate(std::upper_bound(begin, next, *next, better), next, next + 1);
+  }
+  model.sorted = model.order.size();
+}
+
+// Among equal results the order of suggestion counts: what is suggested next must not depend on who finished first.
+NNI_INLINE bool Tpe::before(std::uint32_t one, std::uint32_t other) const {
+  const double here = model_->records[one].loss;
+  const double there = model_->records[other].loss;
+  return here < there || (here == there && one < other);
 }
 
 // Decides which records are good, and fits both mixtures.
 NNI_INLINE void Tpe::split() {
   Model& model = *model_;
+  sort_records();
   const std::vector<std::uint32_t> good = best_records();
   for (const std::uint32_t index : model.above) {
     model.records[index].good = false;
@@ -26108,7 +27769,6 @@ NNI_INLINE std::vector<std::uint32_t> Tpe::best_records() const {
   return ranked;
 }
 
-// Among equal results the order of suggestion counts: what is suggested next must not depend on who finished first.
 NNI_INLINE std::vector<std::uint32_t>::iterator Tpe::place_of(
     double loss, std::uint32_t index, std::vector<std::uint32_t>& ranked) const {
   return std::upper_bound(ranked.begin(), ranked.end(), loss, [this, index](double value, std::uint32_t other) {

@@ -406,6 +406,7 @@ class StoreScript {
     profile.end_time = time_of(0, 2);
     profile.next_sequence = sequence;
     profile.log_directory = "somewhere/log";
+    profile.settings = R"({"concurrency": 2, "max_trials": 10})";
     return profile;
   }
 
@@ -446,6 +447,24 @@ class StoreScript {
   StoreScript& lost(std::uint64_t trial, std::uint32_t attempt = 0) {
     return end(trial, attempt, JobEnd(EndKind::lost, 0, "the machine went away"), TrialJobStatus::waiting, false);
   }
+  /// The end of an attempt after which the trial pauses: the second retry of three seconds.
+  StoreScript& paused(std::uint64_t trial, std::uint32_t attempt = 0) {
+    lost(trial, attempt);
+    auto& event = std::get<RunEnded>(events_.back());
+    event.retries = 2;
+    event.pause = std::chrono::seconds(3);
+    return *this;
+  }
+  /// A result from elsewhere.
+  StoreScript& imported(std::uint64_t number, double value) {
+    ResultImported event;
+    event.parameters = parameters_of(number);
+    event.value = value;
+    event.history = {0.1, value};
+    event.after = number - 1;
+    events_.emplace_back(std::move(event));
+    return *this;
+  }
   StoreScript& end(std::uint64_t trial, std::uint32_t attempt, JobEnd how, TrialJobStatus status, bool final_attempt) {
     RunEnded event;
     event.run = RunId{TrialId{trial}, attempt};
@@ -481,6 +500,65 @@ class StoreScript {
 
 }  // namespace nni::testing
 
+// ---- nni/testing/detail/store_resume_checks.hpp
+
+namespace nni::testing::detail {
+
+/// Trials that wait for a retry, and trials that are opened again after their end.
+/// @param reopen  closes the store and opens it again
+template <class D, class Reopen>
+awaitable<void> check_reopening(std::optional<D>& store, Reopen reopen, ConformanceReport& report) {
+  const std::vector<StoreEvent> first = StoreScript().failed(1).ordered(2).intended(2).started(2).paused(2).events();
+  store->append(first);
+  auto closing = reopen();
+  const ExperimentSnapshot before = co_await std::move(closing);
+  report.check(
+      3, "a trial that pauses before its next attempt is found with its pause and its retries",
+      before.unfinished.size() == 1 && before.unfinished[0].retries == 2 &&
+          before.unfinished[0].pause == std::chrono::seconds(3) &&
+          before.unfinished[0].ended_at == StoreScript::time_of(2, 9));
+
+  const std::vector<StoreEvent> second = StoreScript().intended(1, 1).intended(2, 1).events();
+  store->append(second);
+  auto again = reopen();
+  const ExperimentSnapshot live = co_await std::move(again);
+  report.check(3, "an intent opens a trial that had ended",
+               live.unfinished.size() == 2 && live.unfinished[0].attempts == 2 && live.unfinished[0].open_run &&
+                   live.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 0);
+  report.check(3, "the retries that are used up outlive the next intent",
+               live.unfinished.size() == 2 && live.unfinished[1].retries == 2);
+
+  const std::vector<StoreEvent> end = StoreScript().started(1, 1).final_value(1, "0.5", 1).ended(1, 1).events();
+  store->append(end);
+  auto loading = store->load(TrialId{1});
+  const std::optional<TrialJobDetail> trial = co_await std::move(loading);
+  report.check(5, "what its first end left behind is gone",
+               trial && trial->status == TrialJobStatus::succeeded && trial->attempts == 2 && !trial->signal &&
+                   trial->exit_code == 0 && trial->message.empty() && trial->final_value == "0.5");
+  auto counting = reopen();
+  const ExperimentSnapshot after = co_await std::move(counting);
+  report.check(3, "and it is counted once",
+               after.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 0 &&
+                   after.by_status[static_cast<std::size_t>(TrialJobStatus::succeeded)] == 1);
+}
+
+/// Results from elsewhere.
+template <class D, class Reopen>
+awaitable<void> check_imports(std::optional<D>& store, Reopen reopen, ConformanceReport& report) {
+  const std::vector<StoreEvent> events = StoreScript().imported(1, 0.5).succeeded(1, "0.5").imported(2, 0.25).events();
+  store->append(events);
+  auto reopening = reopen();
+  const ExperimentSnapshot found = co_await std::move(reopening);
+  const std::vector<ResultImported>& results = found.imported;
+  report.check(
+      3, "imported results are found in their order, and are no trials",
+      found.trials == 1 && results.size() == 2 && results[0].parameters == StoreScript::parameters_of(1) &&
+          results[0].value == 0.5 && results[1].value == 0.25 && results[1].after == 1 &&
+          results[1].history == std::vector<double>({0.1, 0.25}));
+}
+
+}  // namespace nni::testing::detail
+
 // ---- nni/testing/data_store_conformance.hpp
 
 namespace nni::testing {
@@ -507,6 +585,8 @@ class StoreSuite {
     one("strengths", &StoreSuite::strengths);
     one("snapshot", &StoreSuite::snapshot);
     one("retry", &StoreSuite::retry);
+    one("reopening", &StoreSuite::reopening);
+    one("imports", &StoreSuite::imports);
     one("second-delivery", &StoreSuite::second_delivery);
     one("reads", &StoreSuite::reads);
     one("pages", &StoreSuite::pages);
@@ -651,7 +731,7 @@ class StoreSuite {
             profile.seed == expected.seed && profile.status == expected.status && profile.message == expected.message &&
             profile.exec_duration == expected.exec_duration && profile.start_time == expected.start_time &&
             profile.end_time == expected.end_time && profile.next_sequence == expected.next_sequence &&
-            profile.log_directory == expected.log_directory);
+            profile.log_directory == expected.log_directory && profile.settings == expected.settings);
     const auto count = [&found](TrialJobStatus status) { return found.by_status[static_cast<std::size_t>(status)]; };
     report_.check(3, "finished trials are counted by their state",
                   found.trials == 6 && count(TrialJobStatus::succeeded) == 2 && count(TrialJobStatus::failed) == 1);
@@ -754,6 +834,16 @@ class StoreSuite {
     const std::size_t ended = co_await std::move(counting_late);
     report_.check(4, "after the end a second delivery changes nothing, and a new value is kept", ended == 5,
                   std::to_string(ended));
+  }
+
+  awaitable<void> reopening(Case& here) {
+    const auto reopen = [this, &here] { return reopened(here); };
+    return check_reopening(here.store, reopen, report_);
+  }
+
+  awaitable<void> imports(Case& here) {
+    const auto reopen = [this, &here] { return reopened(here); };
+    return check_imports(here.store, reopen, report_);
   }
 
   awaitable<std::size_t> count_values(D& store) {
