@@ -4,4 +4,5 @@
 #include <nni/datastore/detail/impl/sqlite_recorder.ipp>
 #include <nni/datastore/detail/impl/sqlite_schema.ipp>
 #include <nni/datastore/detail/impl/sqlite_store.ipp>
+#include <nni/datastore/detail/impl/write_ahead_log.ipp>
 #include <nni/datastore/impl/sqlite.ipp>

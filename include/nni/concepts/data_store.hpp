@@ -7,6 +7,7 @@
 
 #include <nni/async/context.hpp>
 #include <nni/concepts/common.hpp>
+#include <nni/concepts/trouble.hpp>
 #include <nni/core/roles.hpp>
 #include <nni/core/store_event.hpp>
 
@@ -18,8 +19,10 @@ namespace nni {
 ///
 /// A model promises:
 ///  1. `append` never blocks and keeps the order; the position that it returns covers the events given;
-///  2. `written(at)` and `synced(at)` return once every event up to `at` has that strength; when the store fails
-///     they throw, now and from then on, and never claim what is not true;
+///  2. `written(at)` and `synced(at)` return once every event up to `at` has that strength, and never claim what is not
+///     true. A store that cannot write for now (no space, an input/output error) keeps what it was given, in order,
+///     tells its trouble listener, tries again by itself, and they go on waiting. When it can never keep its promise,
+///     or after `give_up`, they throw, now and from then on;
 ///  3. `open` answers with an empty snapshot for a new experiment and otherwise with what all synced and written
 ///     events amount to; it refuses a store that another process owns (`Errc::in_use`, naming the owner) and one
 ///     that it cannot understand (`Errc::store_corrupt`), changing neither;
@@ -28,6 +31,8 @@ namespace nni {
 ///  6. the whole history is paged, never held: memory per finished trial is bounded (a store that lives in memory
 ///     is the exception and says so);
 ///  7. `close` writes and syncs what was appended, then frees the store for others.
+///
+/// A store that may have to wait for space also has `on_trouble(TroubleListener)` and `give_up()`.
 ///
 /// @tparam D  policy type; declares `using role = nni::role::data_store;`
 /// @see nni::datastore::Memory, nni::datastore::Sqlite

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <nni/concepts/data_store.hpp>
@@ -20,6 +21,8 @@ class SqliteStore;
 struct SqliteOptions {
   std::filesystem::path directory = "nni-experiments";  ///< parent of the experiments' directories; made if missing
   bool read_only = false;                               ///< only look, also while another process owns the experiment
+  std::string vfs{};     ///< name of the SQLite file layer ("VFS") to use; empty: SQLite's own for this system
+  int log_pages = 4000;  ///< pages of 4 KiB by which the log may grow before they are moved into the file; 1 or more
 };
 
 /// Keeps records in `<directory>/<experiment id>/db/nni.sqlite`.
@@ -31,6 +34,12 @@ struct SqliteOptions {
 /// Appending queues; one call on the pool at a time writes what has gathered, in one transaction, into SQLite's
 /// write-ahead log. `written` waits for that commit. Only when somebody waits for `synced` is the log brought to the
 /// disk, which covers all commits so far.
+///
+/// When the disk is full or a call fails, nothing is lost and nothing is claimed: what was appended is kept in memory in
+/// order, who waits goes on waiting, `on_trouble` is told why, and writing is tried again after 0.1 s, then after twice
+/// as long, up to every 10 s. After a failed sync the log is read back, checked, written once more and synced, since the
+/// system may have dropped what it could not write; only then anything is called synced. A log that does not read back
+/// as it was written fails the store for good, and so does a file that was removed or replaced.
 ///
 /// While it is open, a locked file `owner` in the experiment's directory keeps other processes out; it goes when
 /// the store is closed, and the lock dies with the process. A closed store is one plain file without a log, and it
@@ -59,12 +68,19 @@ class Sqlite {
   /// Queues events. @throws Error  `Errc::closed` when it is not open, `Errc::unsupported` when it is read-only
   StorePosition append(std::span<const StoreEvent> events);
 
+  /// Who is told when records cannot be kept for now, with a sentence for people, and when that is over, with an empty
+  /// one. Called on the executor.
+  void on_trouble(TroubleListener listener);
+
+  /// What cannot be written now is not waited for any longer: one more attempt, and who waits is thrown the reason.
+  void give_up();
+
   /// Suspends until everything up to a position survives a kill of this process.
-  /// @throws Error  `Errc::storage_failed` once the store has failed
+  /// @throws Error  once the store has failed for good
   [[nodiscard]] awaitable<void> written(StorePosition at);
 
   /// Suspends until everything up to a position survives a loss of power.
-  /// @throws Error  `Errc::storage_failed` once the store has failed
+  /// @throws Error  once the store has failed for good
   [[nodiscard]] awaitable<void> synced(StorePosition at);
 
   /// Everything known of one trial; nothing for an unknown one.
@@ -78,7 +94,8 @@ class Sqlite {
 
   /// Writes and syncs what was appended, makes the file plain, and frees it. About 6 microseconds per trial in a
   /// store of more than 2,000, for its indexes.
-  /// @throws Error  when the store has failed; it is freed all the same
+  /// Waits for no space: it tries once.
+  /// @throws Error  when something could not be kept; the store is freed all the same
   [[nodiscard]] awaitable<void> close();
 
  private:

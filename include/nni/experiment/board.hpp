@@ -63,6 +63,8 @@ class Board {
   /// An earlier result does not fit the search space in force.
   void count_unfitting() noexcept { ++unfitting_; }
   void set_unfitting(std::uint64_t count) noexcept { unfitting_ = count; }
+  /// What keeps everything waiting, for people; it is shown before any other reason. Empty: nothing.
+  void set_trouble(std::string reason) { trouble_ = std::move(reason); }
 
   /// Active time of this run so far.
   void set_active(Duration active) noexcept { active_ = active; }
@@ -87,6 +89,7 @@ class Board {
   std::string paused_;
   std::shared_ptr<ControlCore> control_;
   std::uint64_t unfitting_ = 0;
+  std::string trouble_;
   Duration earlier_{};
   Duration active_{};
   std::uint64_t finished_before_ = 0;

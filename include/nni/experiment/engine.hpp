@@ -27,6 +27,7 @@
 #include <nni/async/race.hpp>
 #include <nni/async/task_group.hpp>
 #include <nni/async/timeout.hpp>
+#include <nni/concepts/trouble.hpp>
 #include <nni/core/crash_point.hpp>
 #include <nni/core/error.hpp>
 #include <nni/core/queue.hpp>
@@ -75,6 +76,20 @@ class Engine {
     for (auto& waiting : std::exchange(early_, {})) loops.spawn(tell_when_recorded(std::move(waiting)));
     auto all = loops.join();
     co_await std::move(all);
+  }
+
+  /// Hears of trouble of the store and of the service from now on; the engine outlives their run.
+  void listen() {
+    if constexpr (requires { parts_.store.on_trouble(TroubleListener()); })
+      parts_.store.on_trouble([this](const std::string& reason) { note_trouble(store_trouble_, reason); });
+    if constexpr (requires { parts_.service.on_trouble(TroubleListener()); })
+      parts_.service.on_trouble([this](const std::string& reason) { note_trouble(service_trouble_, reason); });
+  }
+
+  /// The inverse of `listen`.
+  void stop_listening() {
+    if constexpr (requires { parts_.store.on_trouble(TroubleListener()); }) parts_.store.on_trouble({});
+    if constexpr (requires { parts_.service.on_trouble(TroubleListener()); }) parts_.service.on_trouble({});
   }
 
   /// No trial starts any more, live ones are told to stop; `run` returns when they have ended. Executor only.
@@ -159,6 +174,16 @@ class Engine {
   void cancel_by_user(TrialId trial);
   awaitable<void> tell_when_recorded(std::shared_ptr<std::promise<bool>> answer);
   void retry_later(const RetryLater& later);
+
+  // Nothing starts while records cannot be kept, and nobody is asked for more.
+  [[nodiscard]] bool in_trouble() const noexcept { return !store_trouble_.empty() || !service_trouble_.empty(); }
+
+  void note_trouble(std::string& which, const std::string& reason) {
+    which = reason;
+    board_->set_trouble(!store_trouble_.empty() ? store_trouble_ : service_trouble_);
+    if (!in_trouble()) trouble_over_.notify();
+    wake();
+  }
 
   void wake() {
     dirty_ = true;
@@ -281,6 +306,11 @@ class Engine {
   awaitable<void> message_loop() {
     Transition transition;
     while (true) {
+      // What cannot be kept is not taken, so that those who report wait instead of filling the memory.
+      while (!store_trouble_.empty() && written_.size() >= most_unwritten) {
+        auto change = trouble_over_.wait();
+        co_await std::move(change);
+      }
       auto next = parts_.channel.next_message();
       TrialMessage message = co_await std::move(next);
       NNI_CRASH_POINT("message received");
@@ -367,12 +397,12 @@ class Engine {
         auto work = carry_out(std::move(action));
         co_await std::move(work);
       }
-      if (const std::size_t wanted = ledger_->wanted(); wanted != 0) {
+      if (const std::size_t wanted = in_trouble() ? 0 : ledger_->wanted(); wanted != 0) {
         ledger_->requested(wanted);
         auto work = parts_.advisor.request(wanted);
         co_await std::move(work);
       }
-      if (ledger_->next_waiting()) {
+      if (!in_trouble() && ledger_->next_waiting()) {
         auto work = place_waiting();
         co_await std::move(work);
       }
@@ -448,6 +478,12 @@ class Engine {
   bool out_of_time_ = false;
   async::event limits_changed_;
   std::vector<std::shared_ptr<std::promise<bool>>> early_;  // asked for before the loops ran
+
+  static constexpr std::size_t most_unwritten = 10'000;
+
+  std::string store_trouble_;
+  std::string service_trouble_;
+  async::event trouble_over_;
 
   StorePosition last_;
   Queue<Pending> written_;

@@ -164,7 +164,7 @@ awaitable<void> Engine<Parts>::limit_loop() {
       board_->progress(ledger_->counts());
       next = std::min(next, at + std::chrono::seconds(1));
     }
-    if (at - profile_written_ >= std::chrono::seconds(10)) {
+    if (at - profile_written_ >= std::chrono::seconds(10) && store_trouble_.empty()) {
       profile_written_ = at;
       const StoreEvent profile{board_->profile(ledger_->counts())};
       last_ = parts_.store.append(std::span<const StoreEvent>(&profile, 1));

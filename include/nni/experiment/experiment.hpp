@@ -204,6 +204,7 @@ class Experiment {
   LedgerOptions ledger_options() const;
   ProfileChanged first_profile(Context& context) const;
   void stop_now();
+  void give_up();
 
   std::unique_ptr<Runtime> runtime_;  // dies last: what policies hold of it must not outlive it
   ExperimentOptions options_;

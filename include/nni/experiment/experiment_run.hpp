@@ -343,7 +343,16 @@ awaitable<std::vector<JobReport>> Experiment<Service, Policies...>::adopt_open_r
 template <class Service, class... Policies>
 void Experiment<Service, Policies...>::stop_now() {
   stop_requested_ = true;
-  if (engine_) engine_->request_stop();
+  if (engine_)
+    engine_->request_stop();
+  else
+    give_up();
+}
+
+// Who wants to stop does not wait until there is space.
+template <class Service, class... Policies>
+void Experiment<Service, Policies...>::give_up() {
+  if constexpr (requires { store_.give_up(); }) store_.give_up();
 }
 
 template <class Service, class... Policies>
@@ -378,6 +387,7 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
 
   Engine engine(context, Parts(*this), options_, *ledger_, board);
   engine_ = &engine;
+  engine.listen();
   try {
     auto adopting = adopt_open_runs();
     const std::vector<JobReport> reports = co_await std::move(adopting);
@@ -400,6 +410,7 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   } catch (...) {
     failure = std::current_exception();
   }
+  engine.stop_listening();
   engine_ = nullptr;
   control_->end();
   board.set_active(engine.active());
@@ -456,6 +467,7 @@ awaitable<Summary> Experiment<Service, Policies...>::close_all(
     status = ExperimentStatus::error;
     message = nni::describe(failure);
   }
+  if (stop_requested_ || failure) give_up();
   std::vector<TrialJobDetail> trials;
   try {
     board.set_status(status, message);

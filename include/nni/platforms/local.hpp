@@ -8,6 +8,7 @@
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
+#include <nni/concepts/trouble.hpp>
 #include <nni/core/capabilities.hpp>
 #include <nni/core/event.hpp>
 #include <nni/core/mount.hpp>
@@ -86,6 +87,9 @@ class Local {
   awaitable<void> acknowledge(Receipt receipt);
   awaitable<void> send(RunId run, Parameters parameters);
   awaitable<void> settle(RunId run);
+
+  /// Who is told when the keeper cannot write its records for now, and when that is over. Optional.
+  void on_trouble(TroubleListener listener);
 
   /// The end of a run is in the records of the experiment: the keeper may forget it. Optional; ends that nobody
   /// records are told again after a resume.

@@ -9,8 +9,8 @@
 #include <nni/datastore/sqlite.hpp>
 #include <nni/testing/data_store_conformance.hpp>
 
-#include "sqlite_files.hpp"
 #include "support/failing_files.hpp"
+#include "support/recording_vfs.hpp"
 #include "support/temporary_directory.hpp"
 
 using namespace nni;
@@ -47,16 +47,21 @@ testing::ConformanceReport check_store<datastore::Journal>() {
 template <>
 testing::ConformanceReport check_store<datastore::Sqlite>() {
   const nni_test::TemporaryDirectory place;
-  const nni_test::FaultyFiles files;
+  nni_test::RecordingVfs disk;
   testing::StoreSetup setup;
   setup.damage = [&place](const ExperimentId& id) {
     std::ofstream(place.path() / id.value / "db" / "nni.sqlite", std::ios::trunc)
         << "this is no database, whatever its name says";
   };
-  setup.break_writing = [] { nni_test::FaultyFiles::full = true; };
-  setup.mend_writing = [] { nni_test::FaultyFiles::full = false; };
+  setup.break_writing = [&disk] {
+    disk.change([](const nni_test::RecordingVfs::Asked& asked) {
+      const bool fails = asked.call == nni_test::RecordingVfs::Call::write;
+      return nni_test::RecordingVfs::Fault{fails ? SQLITE_FULL : SQLITE_OK, 0, false};
+    });
+  };
+  setup.mend_writing = [&disk] { disk.change({}); };
   return testing::check_data_store<datastore::Sqlite>(
-      [&place] { return datastore::Sqlite{{.directory = place.path()}}; }, setup);
+      [&] { return datastore::Sqlite{{.directory = place.path(), .vfs = disk.name()}}; }, setup);
 }
 
 }  // namespace

@@ -70,6 +70,9 @@ class Journal {
   }
 
   std::atomic<bool> record_fails{false};
+  std::atomic<bool> is_final{false};
+  std::atomic<int> records_to_fail{0};
+  std::atomic<int> syncs_to_fail{0};
   std::atomic<bool> sync_fails{false};
   std::atomic<bool> untidy{false};
 
@@ -90,12 +93,21 @@ class ScriptedRecorder final : public Recorder {
 
   void record(std::span<const StoreEvent> events, TimePoint) override {
     journal_.enter("record " + std::to_string(events.size()));
-    if (journal_.record_fails) throw Error(Errc::storage_failed, "no room");
+    if (journal_.record_fails) throw Error(journal_.is_final ? Errc::internal : Errc::storage_failed, "no room");
+    if (journal_.records_to_fail > 0) {
+      --journal_.records_to_fail;
+      throw Error(Errc::storage_failed, "no room for now");
+    }
   }
   void sync() override {
     journal_.enter_sync();
     if (journal_.sync_fails) throw Error(Errc::storage_failed, "no disk");
+    if (journal_.syncs_to_fail > 0) {
+      --journal_.syncs_to_fail;
+      throw Error(Errc::storage_failed, "no disk for now");
+    }
   }
+  void recover() override { journal_.enter("recover"); }
   bool wants_tidying() const noexcept override { return journal_.untidy; }
   void tidy() override {
     journal_.untidy = false;
@@ -213,8 +225,9 @@ TEST_CASE("lane: who waits for a batch under way does not wait for the next one"
   CHECK(bench.journal.calls() == "record 1, record 1");
 }
 
-TEST_CASE("lane: a failed write is thrown to all who wait, and from then on", "[datastore][lane]") {
+TEST_CASE("lane: once it gave up, a failed write is thrown to all who wait, and from then on", "[datastore][lane]") {
   Bench bench;
+  bench.lane->give_up();
   bench.run(bench.lane->written(bench.append(1)));
   bench.journal.record_fails = true;
 
@@ -233,8 +246,9 @@ TEST_CASE("lane: a failed write is thrown to all who wait, and from then on", "[
   CHECK(bench.failure(bench.lane->written(StorePosition{1})).empty());
 }
 
-TEST_CASE("lane: after a failed sync nothing is called synced", "[datastore][lane]") {
+TEST_CASE("lane: once it gave up, after a failed sync nothing is called synced", "[datastore][lane]") {
   Bench bench;
+  bench.lane->give_up();
   bench.run(bench.lane->synced(bench.append(1)));
   bench.journal.sync_fails = true;
   const StorePosition at = bench.append(1);
@@ -245,6 +259,51 @@ TEST_CASE("lane: after a failed sync nothing is called synced", "[datastore][lan
   CHECK(bench.failure(bench.lane->synced(at)) == "no disk");
   CHECK(bench.failure(bench.lane->written(at)).empty());
   CHECK(bench.journal.calls() == "record 1, sync, record 1, sync");
+}
+
+TEST_CASE("lane: what cannot be written for now is kept, and written in order later", "[datastore][lane]") {
+  Bench bench;
+  std::vector<std::string> told;
+  bench.lane->on_trouble([&told](const std::string& reason) { told.push_back(reason); });
+  bench.journal.records_to_fail = 1;
+
+  bench.append(2);
+  bench.run(bench.lane->written(bench.append(1)));
+  bench.run(bench.lane->synced(bench.append(4)));
+
+  CHECK(bench.journal.calls() == "record 3, recover, record 3, record 4, sync");
+  CHECK(told == std::vector<std::string>{"no room for now", ""});
+}
+
+TEST_CASE("lane: a sync that fails for now is made up for before anything is called synced", "[datastore][lane]") {
+  Bench bench;
+  bench.journal.syncs_to_fail = 1;
+
+  bench.run(bench.lane->synced(bench.append(1)));
+
+  CHECK(bench.journal.calls() == "record 1, sync, recover, sync");
+}
+
+TEST_CASE("lane: a failure that cannot pass is final at once", "[datastore][lane]") {
+  Bench bench;
+  bench.journal.record_fails = true;
+  bench.journal.is_final = true;
+
+  CHECK(bench.failure(bench.lane->written(bench.append(1))) == "no room");
+
+  CHECK(bench.journal.calls() == "record 1");
+}
+
+TEST_CASE("lane: giving up in the middle of trouble tries once more", "[datastore][lane]") {
+  Bench bench;
+  bench.journal.record_fails = true;
+  bench.lane->on_trouble([&bench](const std::string& reason) {
+    if (!reason.empty()) bench.lane->give_up();
+  });
+
+  CHECK(bench.failure(bench.lane->written(bench.append(1))) == "no room");
+
+  CHECK(bench.failure(bench.lane->drained()) == "no room");
 }
 
 TEST_CASE("lane: who waits for written does not wait for a sync under way", "[datastore][lane]") {

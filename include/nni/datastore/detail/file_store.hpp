@@ -35,6 +35,7 @@ class OpenedFiles {
 ///
 /// @tparam Files  how the files are opened, written and read, all of it blocking and called on the pool:
 ///  - `Recorder`, a `detail::Recorder` with `finish(TimePoint)`, which comes last, and `interrupt()` for any thread;
+///    one that declares `recovers` is tried again when it has failed, any other one fails for good;
 ///  - `Reader` with the reads of a data store and `interrupt()`; it is used beside the recorder;
 ///  - `open(home, id)`, which gives `OpenedFiles<Recorder, Reader>`; `is_read_only()`.
 template <class Files>
@@ -52,6 +53,14 @@ class FileStore : public std::enable_shared_from_this<FileStore<Files>> {
   void place(std::filesystem::path home, ExperimentId id) {
     home_ = std::move(home);
     placed_ = std::move(id);
+  }
+
+  void on_trouble(TroubleListener listener) {
+    listener_ = std::move(listener);
+    if (lane_) lane_->on_trouble(listener_);
+  }
+  void give_up() {
+    if (lane_) lane_->give_up();
   }
 
   awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
@@ -94,6 +103,7 @@ class FileStore : public std::enable_shared_from_this<FileStore<Files>> {
 
   std::filesystem::path directory_;
   Files files_;
+  TroubleListener listener_;
   std::filesystem::path home_;  // of the experiment `placed_`
   ExperimentId placed_;
   bool opening_ = false;
@@ -143,7 +153,11 @@ awaitable<ExperimentSnapshot> FileStore<Files>::open(Context& context, Experimen
   for (const std::string& remark : opened.remarks) context.log().warning("datastore", remark);
   context_ = &context;
   reader_ = std::move(opened.reader);
-  if (opened.recorder) lane_ = std::make_shared<RecordLane>(context, std::move(opened.recorder));
+  if (opened.recorder) {
+    lane_ = std::make_shared<RecordLane>(context, std::move(opened.recorder));
+    lane_->on_trouble(listener_);
+    if constexpr (!requires { Recorder::recovers; }) lane_->give_up();
+  }
   co_return std::move(opened.snapshot);
 }
 
@@ -154,6 +168,7 @@ awaitable<void> FileStore<Files>::close() {
   Context& context = *context_;
   std::exception_ptr failure;
   if (lane_) {
+    lane_->give_up();
     try {
       auto all = lane_->drained();
       co_await std::move(all);

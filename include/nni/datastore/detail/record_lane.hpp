@@ -1,24 +1,30 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <boost/asio/steady_timer.hpp>
 
 #include <nni/async/context.hpp>
 #include <nni/async/event.hpp>
+#include <nni/concepts/trouble.hpp>
 #include <nni/core/store_event.hpp>
 #include <nni/datastore/detail/commit_pace.hpp>
 
 namespace nni::datastore::detail {
 
 /// Writes records somewhere. Its members block, and run on a pool: `record` and `tidy` one after the other, `sync`
-/// beside them.
+/// beside them, `recover` alone.
+///
+/// A member that fails with `Errc::storage_failed` is called again, after `recover`. Every other exception is final.
 class Recorder {
  public:
   Recorder() = default;
@@ -38,19 +44,35 @@ class Recorder {
 
   /// Work that can wait until a batch is written.
   virtual void tidy() {}
+
+  /// Called after a member has failed and before anything is tried again: goes back to what was recorded last, so that
+  /// the same batch can be given once more, and makes up for syncs that have failed.
+  virtual void recover() {}
 };
 
 /// The way of a store's records from the executor to its recorder: a queue, gathered commits, positions, and those
 /// who wait for them.
 ///
 /// Everything but the recorder's work happens on the executor. One batch is written at a time, with as many records
-/// as are there; syncs run beside, so that who waits for `written` does not wait for the disk. A failure is final: it
-/// is thrown to all who wait and will wait for what was not reached.
+/// as are there; syncs run beside, so that who waits for `written` does not wait for the disk.
+///
+/// When the recorder cannot write for now, everything stays in the queue, in order, and who waits goes on waiting; it is
+/// tried again after a pause that doubles from `first_pause` to `longest_pause`. A final failure, or one after
+/// `give_up`, is thrown to all who wait and will wait for what was not reached.
 class RecordLane : public std::enable_shared_from_this<RecordLane> {
  public:
   /// @param context   outlives the lane
   /// @param recorder  used on the context's pool
   RecordLane(Context& context, std::unique_ptr<Recorder> recorder);
+
+  static constexpr Duration first_pause = std::chrono::milliseconds(100);
+  static constexpr Duration longest_pause = std::chrono::seconds(10);
+
+  /// @param listener  told why records have to wait, and when that is over
+  void on_trouble(TroubleListener listener) { listener_ = std::move(listener); }
+
+  /// Makes every failure final from now on. One that is waited out is tried once more.
+  void give_up();
 
   /// Queues records and returns the position behind them.
   StorePosition append(std::span<const StoreEvent> events);
@@ -80,7 +102,13 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   void fail(std::exception_ptr failure);
   void record_batch(TimePoint now);  // on the pool
   awaitable<void> hold();
+  void take_batch();
   awaitable<void> commit();
+  void tell(const std::string& reason);
+  void over(bool& trouble);
+  awaitable<std::exception_ptr> attempt(std::function<void()> call);
+  awaitable<void> wait_out(std::exception_ptr trouble);
+  awaitable<void> rest();
   awaitable<void> write_all();
   awaitable<void> sync_all();
   static awaitable<void> run_writing(std::shared_ptr<RecordLane> self);
@@ -112,6 +140,19 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   std::size_t batch_turn_ = 0;
   async::event synced_turns_[2];
   std::size_t sync_turn_ = 0;
+
+  // While the recorder cannot write for now.
+  TroubleListener listener_;
+  std::string told_;
+  bool record_in_trouble_ = false;
+  bool sync_in_trouble_ = false;
+  bool patient_ = true;
+  bool recovering_ = false;
+  int calls_ = 0;  // of the recorder, under way
+  Duration pause_ = first_pause;
+  async::event call_ended_;
+  async::event recovered_;
+  async::event hurried_;
 
   std::exception_ptr failure_;
 };

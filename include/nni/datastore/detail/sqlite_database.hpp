@@ -15,6 +15,11 @@ struct sqlite3_stmt;
 
 namespace nni::datastore::detail {
 
+/// What a person can do about a failure of SQLite.
+/// @param code  extended result code
+/// @param text  what SQLite says of it; null: the text of the code
+[[nodiscard]] Error sqlite_error(const std::filesystem::path& file, int code, const char* text);
+
 /// A prepared statement. It dies before its database.
 ///
 /// Texts are bound without a copy: they live until the statement was stepped and reset.
@@ -67,8 +72,9 @@ class Database {
   enum class Mode { create, read_write, read_only };
 
   Database() = default;
+  /// @param layer   name of SQLite's file layer; empty: the default one
   /// @throws Error  `Errc::store_corrupt` for a file that is no database, otherwise `Errc::storage_failed`
-  Database(std::filesystem::path file, Mode mode);
+  Database(std::filesystem::path file, Mode mode, const std::string& layer = {});
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
   ~Database();
@@ -99,6 +105,15 @@ class Database {
   /// Frames in the write-ahead log after the last commit.
   [[nodiscard]] int log_frames() const noexcept { return log_frames_; }
 
+  /// Of these, the ones that are needed: none once all of them were moved into the file.
+  [[nodiscard]] int needed_frames() const noexcept { return all_moved_ ? 0 : log_frames_; }
+
+  /// True when the last call failed in the file system, and not for want of space. It may have been a sync.
+  [[nodiscard]] bool failed_in_files() const noexcept;
+
+  /// Closing then leaves the log as it is: a log that could not be synced must not be moved into the file.
+  void keep_log_on_close();
+
   /// Moves the write-ahead log into the file, as far as readers allow.
   /// @param truncate  waits for readers for a short time, and empties the log
   void checkpoint(bool truncate);
@@ -113,28 +128,7 @@ class Database {
   sqlite3* handle_ = nullptr;
   std::filesystem::path file_;
   int log_frames_ = 0;
-};
-
-/// The write-ahead log of a database, opened a second time: so it can be synced on one thread while the connection
-/// commits on another.
-///
-/// A commit under `synchronous = NORMAL` writes its frames and leaves the sync to the next checkpoint. Syncing the log
-/// makes every commit in it durable; what a checkpoint has moved out of it was synced with the database file.
-class WriteAheadLog {
- public:
-  /// @param database  in the journal mode WAL; outlives this object
-  explicit WriteAheadLog(Database& database);
-  WriteAheadLog(const WriteAheadLog&) = delete;
-  WriteAheadLog& operator=(const WriteAheadLog&) = delete;
-  ~WriteAheadLog();
-
-  /// Returns when all commits that were done before the call are on the disk.
-  /// @throws Error  `Errc::storage_failed`; what was not synced then must not be called synced later
-  void sync();
-
- private:
-  std::filesystem::path path_;
-  std::unique_ptr<std::max_align_t[]> file_;  // an sqlite3_file of the size that the file system layer wants
+  bool all_moved_ = false;
 };
 
 /// Lets go of a statement's rows at the end of a scope, also when reading them failed.

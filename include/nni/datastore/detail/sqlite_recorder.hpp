@@ -2,16 +2,22 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include <nni/core/store_event.hpp>
+#include <nni/datastore/detail/file_identity.hpp>
 #include <nni/datastore/detail/owner_lock.hpp>
 #include <nni/datastore/detail/record_lane.hpp>
 #include <nni/datastore/detail/sqlite_database.hpp>
 #include <nni/datastore/detail/sqlite_reader.hpp>
+#include <nni/datastore/detail/write_ahead_log.hpp>
+#include <nni/datastore/sqlite.hpp>
+
+#if NNI_WITH_SQLITE
 
 namespace nni::datastore::detail {
 
@@ -21,21 +27,25 @@ namespace nni::datastore::detail {
 /// one trial is written once.
 class SqliteRecorder final : public Recorder {
  public:
+  static constexpr bool recovers = true;
+
   /// Opens the file, or makes it. A file that is refused stays as it is.
-  /// @param lock  of the experiment; held for as long as this object lives
-  /// @param self  the process that records
-  SqliteRecorder(const std::filesystem::path& file, OwnerLock lock, Owner self);
+  /// @param lock     of the experiment; held for as long as this object lives
+  /// @param self     the process that records
+  /// @param options  names the file layer, and how far the log may grow
+  SqliteRecorder(const std::filesystem::path& file, OwnerLock lock, Owner self, const SqliteOptions& options);
 
   /// What the file holds; also takes over the trials that have not ended.
   [[nodiscard]] ExperimentSnapshot restore();
 
   /// Writes a batch in one transaction.
   void record(std::span<const StoreEvent> events, TimePoint now) override;
-  void sync() override { log_->sync(); }
+  void sync() override;
 
   /// True when the log has grown so much that it should be moved into the file.
   [[nodiscard]] bool wants_tidying() const noexcept override;
   void tidy() override;
+  void recover() override;
 
   /// Syncs, and leaves a plain file: indexes made, nothing in a log.
   /// @param now  wall time, for the row of this session
@@ -66,7 +76,11 @@ class SqliteRecorder final : public Recorder {
   Database database_;
   SqliteReader reader_;
   std::optional<WriteAheadLog> log_;
+  std::mutex log_use_;  // a sync and a checkpoint that overlap could each miss that the other's sync has failed
+  FileIdentity identity_;
   Owner self_;
+  int log_pages_;
+  bool half_recorded_ = false;  // what is held is ahead of the file
   bool indexed_ = true;
   std::int64_t session_ = 0;  // 0: nothing was written yet
   std::int64_t revision_ = 0;
@@ -88,6 +102,8 @@ class SqliteRecorder final : public Recorder {
 };
 
 }  // namespace nni::datastore::detail
+
+#endif
 
 #if NNI_HEADER_ONLY
 #include <nni/datastore/detail/impl/sqlite_recorder.ipp>

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nni/core/store_event.hpp>
@@ -11,12 +12,14 @@
 #include <nni/datastore/detail/sqlite_reader.hpp>
 #include <nni/datastore/detail/sqlite_recorder.hpp>
 
+#if NNI_WITH_SQLITE
+
 namespace nni::datastore::detail {
 
 /// A connection that reads, beside the one that writes: a long read delays no commit, and interrupting it harms none.
 class SqliteView {
  public:
-  explicit SqliteView(const std::filesystem::path& file);
+  SqliteView(const std::filesystem::path& file, const std::string& layer);
 
   [[nodiscard]] ExperimentSnapshot snapshot() { return reader_.snapshot(); }
   [[nodiscard]] std::optional<TrialJobDetail> load(TrialId trial) { return reader_.load(trial); }
@@ -37,13 +40,13 @@ class SqliteFiles {
   using Recorder = SqliteRecorder;
   using Reader = SqliteView;
 
-  explicit SqliteFiles(bool read_only) noexcept : read_only_(read_only) {}
+  explicit SqliteFiles(SqliteOptions options) : options_(std::move(options)) {}
 
   /// @param home  directory of the experiment
   OpenedFiles<Recorder, Reader> open(const std::filesystem::path& home, const std::string& id) const;
 
  private:
-  bool read_only_;
+  SqliteOptions options_;
 };
 
 /// The state of a `Sqlite` store, on the executor.
@@ -53,6 +56,8 @@ class SqliteStore : public FileStore<SqliteFiles> {
 };
 
 }  // namespace nni::datastore::detail
+
+#endif
 
 #if NNI_HEADER_ONLY
 #include <nni/datastore/detail/impl/sqlite_store.ipp>

@@ -10,8 +10,7 @@
 namespace nni::datastore {
 
 NNI_INLINE Sqlite::Sqlite(SqliteOptions options)
-    : store_(std::make_shared<detail::SqliteStore>(
-          std::move(options.directory), detail::SqliteFiles(options.read_only))) {}
+    : store_(std::make_shared<detail::SqliteStore>(options.directory, detail::SqliteFiles(options))) {}
 NNI_INLINE Sqlite::Sqlite(Sqlite&&) noexcept = default;
 NNI_INLINE Sqlite& Sqlite::operator=(Sqlite&&) noexcept = default;
 NNI_INLINE Sqlite::~Sqlite() = default;
@@ -27,6 +26,10 @@ NNI_INLINE awaitable<ExperimentSnapshot> Sqlite::open(Context& context, Experime
 }
 
 NNI_INLINE StorePosition Sqlite::append(std::span<const StoreEvent> events) { return store_->lane().append(events); }
+
+NNI_INLINE void Sqlite::on_trouble(TroubleListener listener) { store_->on_trouble(std::move(listener)); }
+
+NNI_INLINE void Sqlite::give_up() { store_->give_up(); }
 
 NNI_INLINE awaitable<void> Sqlite::written(StorePosition at) { return store_->lane().written(at); }
 

@@ -72,7 +72,7 @@ NNI_INLINE Progress Board::standing(const LedgerCounts& counts) const {
   progress.retrying = counts.retrying;
   progress.paused = !paused_.empty();
   progress.unfitting = unfitting_;
-  progress.waiting_reason = paused_.empty() ? waiting_reason_ : paused_;
+  progress.waiting_reason = !trouble_.empty() ? trouble_ : paused_.empty() ? waiting_reason_ : paused_;
   progress.concurrency = options_->concurrency;
   progress.max_trials = options_->max_trials;
   progress.max_duration = options_->max_duration;

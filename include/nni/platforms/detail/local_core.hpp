@@ -55,6 +55,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   std::filesystem::path trials() const { return keeper::trials_directory(directory_, local_environment); }
 
   LocalOptions options_;
+  TroubleListener trouble_listener_;
   std::filesystem::path directory_;
   ExperimentId experiment_;
   Context* context_ = nullptr;

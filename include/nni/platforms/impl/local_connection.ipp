@@ -197,6 +197,7 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
       context_->log().info("local", "the keeper can write again");
     else
       context_->log().error("local", text);
+    if (trouble_listener_) trouble_listener_(text);
   };
   events.finished = [this] {
     finished_ = true;

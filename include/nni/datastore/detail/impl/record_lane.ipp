@@ -11,6 +11,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <nni/async/offload.hpp>
+#include <nni/async/timeout.hpp>
 #include <nni/core/error.hpp>
 #include <nni/datastore/detail/record_lane.hpp>
 
@@ -123,26 +124,47 @@ NNI_INLINE awaitable<void> RecordLane::run_syncing(std::shared_ptr<RecordLane> s
 }
 
 NNI_INLINE awaitable<void> RecordLane::write_all() {
-  while (!queue_.empty()) {
-    auto pause = hold();
-    co_await std::move(pause);
-    if (failure_) break;
-    auto batch = commit();
-    co_await std::move(batch);
+  while (!failure_ && (!batch_.empty() || !queue_.empty())) {
+    if (batch_.empty()) {
+      auto pause = hold();
+      co_await std::move(pause);
+      if (failure_) break;
+      take_batch();
+    }
+    auto work = commit();
+    co_await std::move(work);
+    if (record_in_trouble_ || failure_) continue;
     start_syncing();
-    if (failure_ || !recorder_->wants_tidying()) continue;
-    auto call = async::offload(*context_, std::bind_front(&Recorder::tidy, recorder_.get()));
-    co_await std::move(call);
+    if (!recorder_->wants_tidying()) continue;
+    for (;;) {
+      auto call = attempt(std::bind_front(&Recorder::tidy, recorder_.get()));
+      std::exception_ptr trouble = co_await std::move(call);
+      if (!trouble || failure_) break;
+      record_in_trouble_ = true;
+      auto patience = wait_out(std::move(trouble));
+      co_await std::move(patience);
+    }
+    if (!failure_) over(record_in_trouble_);
   }
 }
 
 NNI_INLINE awaitable<void> RecordLane::sync_all() {
-  while (sync_from_ <= written_ && !failure_) {
-    sync_from_ = nobody;
-    sync_end_ = written_;
-    sync_turn_ = 1 - sync_turn_;
-    auto call = async::offload(*context_, std::bind_front(&Recorder::sync, recorder_.get()));
-    co_await std::move(call);
+  while (!failure_ && (sync_in_trouble_ || sync_from_ <= written_)) {
+    if (!sync_in_trouble_) {
+      sync_from_ = nobody;
+      sync_end_ = written_;
+      sync_turn_ = 1 - sync_turn_;
+    }
+    auto call = attempt(std::bind_front(&Recorder::sync, recorder_.get()));
+    std::exception_ptr trouble = co_await std::move(call);
+    if (trouble) {
+      sync_in_trouble_ = true;
+      auto patience = wait_out(std::move(trouble));
+      co_await std::move(patience);
+      continue;
+    }
+    if (failure_) break;
+    over(sync_in_trouble_);
     synced_ = sync_end_;
     synced_turns_[sync_turn_].notify();
     // Who was told and wants more has to say so first.
@@ -168,16 +190,120 @@ NNI_INLINE void RecordLane::record_batch(TimePoint now) {
   batch_.clear();
 }
 
-NNI_INLINE awaitable<void> RecordLane::commit() {
+NNI_INLINE void RecordLane::take_batch() {
   std::swap(queue_, batch_);
   batch_end_ = appended_;
   batch_turn_ = 1 - batch_turn_;
   pace_.taken();
-  auto call = async::offload(*context_, std::bind_front(&RecordLane::record_batch, this, context_->clock().now()));
-  co_await std::move(call);
+}
+
+NNI_INLINE awaitable<void> RecordLane::commit() {
+  auto call = attempt(std::bind_front(&RecordLane::record_batch, this, context_->clock().now()));
+  std::exception_ptr trouble = co_await std::move(call);
+  if (trouble) {
+    record_in_trouble_ = true;
+    auto patience = wait_out(std::move(trouble));
+    co_await std::move(patience);
+    co_return;
+  }
+  over(record_in_trouble_);
   written_ = batch_end_;
   pace_.committed();
   written_turns_[batch_turn_].notify();
+}
+
+// ---- trouble ----------------------------------------------------------------------------------------------------
+
+NNI_INLINE void RecordLane::give_up() {
+  patient_ = false;
+  hurried_.notify();
+}
+
+NNI_INLINE void RecordLane::tell(const std::string& reason) {
+  if (reason == told_) return;
+  if (reason.empty())
+    context_->log().info("datastore", "records are kept again; nothing was lost");
+  else
+    context_->log().error("datastore", "records have to wait: " + reason);
+  told_ = reason;
+  if (listener_) listener_(told_);
+}
+
+NNI_INLINE void RecordLane::over(bool& trouble) {
+  if (!trouble) return;
+  trouble = false;
+  if (record_in_trouble_ || sync_in_trouble_) return;
+  pause_ = first_pause;
+  tell({});
+}
+
+// One call of the recorder; never while it recovers.
+NNI_INLINE awaitable<std::exception_ptr> RecordLane::attempt(std::function<void()> call) {
+  while (recovering_) co_await recovered_.wait();
+  if (failure_) co_return failure_;
+  std::exception_ptr failure;
+  ++calls_;
+  try {
+    auto work = async::offload(*context_, std::move(call));
+    co_await std::move(work);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  --calls_;
+  call_ended_.notify();
+  co_return failure;
+}
+
+// True for what may be over after a while.
+NNI_INLINE bool may_pass(const std::exception_ptr& trouble) {
+  try {
+    std::rethrow_exception(trouble);
+  } catch (const Error& error) {
+    return error.code() == make_error_code(Errc::storage_failed);
+  } catch (...) {
+    return false;
+  }
+}
+
+// Ends when the call may be tried again, or when everything has failed.
+NNI_INLINE awaitable<void> RecordLane::wait_out(std::exception_ptr trouble) {
+  if (failure_) co_return;
+  if (!may_pass(trouble)) co_return fail(std::move(trouble));
+  // Of writing and syncing, the one that fails first recovers for both.
+  if (recovering_) {
+    while (recovering_) co_await recovered_.wait();
+    co_return;
+  }
+  recovering_ = true;
+  while (calls_ > 0) co_await call_ended_.wait();
+  while (trouble && !failure_) {
+    if (!patient_ || !may_pass(trouble)) {
+      fail(trouble);
+      break;
+    }
+    tell(describe(trouble));
+    auto pause = rest();
+    co_await std::move(pause);
+    try {
+      auto work = async::offload(*context_, std::bind_front(&Recorder::recover, recorder_.get()));
+      co_await std::move(work);
+      trouble = nullptr;
+    } catch (...) {
+      trouble = std::current_exception();
+    }
+  }
+  recovering_ = false;
+  recovered_.notify();
+}
+
+NNI_INLINE awaitable<void> RecordLane::rest() {
+  const Duration pause = std::exchange(pause_, std::min(2 * pause_, longest_pause));
+  try {
+    auto limited = async::with_timeout(context_->clock(), hurried_.wait(), pause);
+    co_await std::move(limited);
+  } catch (const Error& error) {
+    if (error.code() != make_error_code(Errc::timed_out)) throw;
+  }
 }
 
 NNI_INLINE void RecordLane::fail(std::exception_ptr failure) {

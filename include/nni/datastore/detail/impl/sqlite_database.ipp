@@ -12,7 +12,6 @@
 
 namespace nni::datastore::detail {
 
-/// What a person can do about a failure of SQLite.
 NNI_INLINE Error sqlite_error(const std::filesystem::path& file, int code, const char* text) {
   const std::string name = file.string();
   const std::string reason = text != nullptr ? text : sqlite3_errstr(code);
@@ -24,8 +23,7 @@ NNI_INLINE Error sqlite_error(const std::filesystem::path& file, int code, const
                    name + " is damaged (" + reason + "); restore it from a copy, or save what is left with \"sqlite3 " +
                        name + " .recover\"");
     case SQLITE_FULL:
-      return Error(
-          Errc::storage_failed, "the disk is full: cannot write " + name + "; free space and resume the experiment");
+      return Error(Errc::storage_failed, "the disk is full: cannot write " + name + "; free space there");
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
@@ -41,7 +39,7 @@ NNI_INLINE Error sqlite_error(const std::filesystem::path& file, int code, const
                    "reading " + name + " was stopped");
     default:
       return Error(Errc::storage_failed, "cannot read or write " + name + ": " + reason + " (SQLite code " +
-                                             std::to_string(code) + "); check the disk and resume the experiment");
+                                             std::to_string(code) + "); check the disk");
   }
 }
 
@@ -121,12 +119,13 @@ NNI_INLINE std::string_view Statement::text(int column) const {
   return {bytes, static_cast<std::size_t>(sqlite3_column_bytes(handle_, column))};
 }
 
-NNI_INLINE Database::Database(std::filesystem::path file, Mode mode) : file_(std::move(file)) {
+NNI_INLINE Database::Database(std::filesystem::path file, Mode mode, const std::string& layer)
+    : file_(std::move(file)) {
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
   if (mode == Mode::create) flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   if (mode == Mode::read_write) flags |= SQLITE_OPEN_READWRITE;
   if (mode == Mode::read_only) flags |= SQLITE_OPEN_READONLY;
-  const int failed = sqlite3_open_v2(file_.c_str(), &handle_, flags, nullptr);
+  const int failed = sqlite3_open_v2(file_.c_str(), &handle_, flags, layer.empty() ? nullptr : layer.c_str());
   if (failed != SQLITE_OK) {
     const Error failure = sqlite_error(file_, failed, handle_ != nullptr ? sqlite3_errmsg(handle_) : nullptr);
     sqlite3_close_v2(handle_);
@@ -139,6 +138,7 @@ NNI_INLINE Database::Database(std::filesystem::path file, Mode mode) : file_(std
       handle_,
       [](void* self, sqlite3*, const char*, int frames) {
         static_cast<Database*>(self)->log_frames_ = frames;
+        static_cast<Database*>(self)->all_moved_ = false;
         return SQLITE_OK;
       },
       this);
@@ -175,42 +175,26 @@ NNI_INLINE void Database::checkpoint(bool truncate) {
   // Readers from outside may hold a truncation up; everything is durable without it.
   if (truncate) sqlite3_busy_timeout(handle_, 200);
   const int mode = truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
-  const int failed = sqlite3_wal_checkpoint_v2(handle_, "main", mode, nullptr, nullptr);
+  int frames = 0;
+  int moved = -1;
+  const int failed = sqlite3_wal_checkpoint_v2(handle_, "main", mode, &frames, &moved);
   // Somebody reads: the log stays as it is and the next checkpoint goes on.
   if ((failed & 0xff) == SQLITE_BUSY) return;
   if (failed != SQLITE_OK) throw sqlite_error(file_, failed, sqlite3_errmsg(handle_));
+  all_moved_ = frames == moved;
+}
+
+NNI_INLINE bool Database::failed_in_files() const noexcept {
+  return (sqlite3_extended_errcode(handle_) & 0xff) == SQLITE_IOERR;
+}
+
+NNI_INLINE void Database::keep_log_on_close() {
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
 
 NNI_INLINE void Database::leave_log() noexcept {
   sqlite3_busy_timeout(handle_, 0);
   sqlite3_exec(handle_, "PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr);
-}
-
-NNI_INLINE WriteAheadLog::WriteAheadLog(Database& database) {
-  // SQLite makes the log at the first transaction after the journal mode was changed, be it one that only reads.
-  database.run("SELECT 1 FROM sqlite_master LIMIT 1");
-  // Through SQLite's own layer, so that a test which puts itself between SQLite and the disk sees this sync too.
-  sqlite3_vfs* layer = nullptr;
-  sqlite3_file_control(database.handle(), "main", SQLITE_FCNTL_VFS_POINTER, &layer);
-  const char* const name = sqlite3_filename_wal(sqlite3_db_filename(database.handle(), "main"));
-  path_ = name;
-  const std::size_t size = static_cast<std::size_t>(layer->szOsFile);
-  file_ = std::make_unique<std::max_align_t[]>(size / sizeof(std::max_align_t) + 1);
-  auto* const file = reinterpret_cast<sqlite3_file*>(file_.get());
-  int opened_as = 0;
-  const int failed = layer->xOpen(layer, name, file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_WAL, &opened_as);
-  if (failed != SQLITE_OK) throw sqlite_error(path_, failed, nullptr);
-}
-
-NNI_INLINE WriteAheadLog::~WriteAheadLog() {
-  auto* const file = reinterpret_cast<sqlite3_file*>(file_.get());
-  file->pMethods->xClose(file);
-}
-
-NNI_INLINE void WriteAheadLog::sync() {
-  auto* const file = reinterpret_cast<sqlite3_file*>(file_.get());
-  const int failed = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
-  if (failed != SQLITE_OK) throw sqlite_error(path_, failed, nullptr);
 }
 
 }  // namespace nni::datastore::detail

@@ -31,21 +31,30 @@ NNI_INLINE Database& prepared(Database& database) {
   return database;
 }
 
-NNI_INLINE SqliteRecorder::SqliteRecorder(const std::filesystem::path& file, OwnerLock lock, Owner self)
+NNI_INLINE SqliteRecorder::SqliteRecorder(
+    const std::filesystem::path& file, OwnerLock lock, Owner self, const SqliteOptions& options)
     : lock_(std::move(lock)),
-      database_(file, Database::Mode::create),
+      database_(file, Database::Mode::create, options.vfs),
       reader_(prepared(database_)),
       log_(std::in_place, database_),
+      identity_(file),
       self_(std::move(self)),
+      log_pages_(std::max(1, options.log_pages)),
       begin_(database_.prepare("BEGIN IMMEDIATE")),
       commit_(database_.prepare("COMMIT")),
       insert_event_(database_.prepare("INSERT INTO TrialJobEvent VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
       insert_metric_(database_.prepare("INSERT INTO MetricData VALUES (?, ?, ?, ?, ?, ?)")),
       put_trial_(database_.prepare("REPLACE INTO nni_trials VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
       put_run_(
-          database_.prepare("REPLACE INTO nni_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {}
+          database_.prepare("REPLACE INTO nni_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
+  database_.keep_log_on_close();  // `finish` empties it
+  // A log that an earlier process left may hold what that process could not sync, and only it was told so.
+  log_->write_again(0);
+}
 
 NNI_INLINE ExperimentSnapshot SqliteRecorder::restore() {
+  open_.clear();
+  changed_.clear();
   std::vector<StoredTrial> open;
   ExperimentSnapshot snapshot = reader_.snapshot(&open);
   for (StoredTrial& trial : open) {
@@ -60,7 +69,9 @@ NNI_INLINE ExperimentSnapshot SqliteRecorder::restore() {
 }
 
 NNI_INLINE void SqliteRecorder::record(std::span<const StoreEvent> events, TimePoint now) {
+  identity_.require(database_.file());
   begin_.execute();
+  half_recorded_ = true;
   try {
     if (session_ == 0) begin_session(now);
     if (indexed_ && trials_ > SqliteSchema::indexed_trials) {
@@ -71,11 +82,33 @@ NNI_INLINE void SqliteRecorder::record(std::span<const StoreEvent> events, TimeP
     write_changes();
     NNI_CRASH_POINT("before commit");
     commit_.execute();
+    half_recorded_ = false;
     NNI_CRASH_POINT("committed");
     NNI_CRASH_POINTS_KEPT();
   } catch (...) {
+    if (database_.failed_in_files()) log_->doubt();
     database_.roll_back();
     throw;
+  }
+}
+
+NNI_INLINE void SqliteRecorder::sync() {
+  identity_.require(database_.file());
+  const std::lock_guard one(log_use_);
+  log_->require_certain();
+  log_->sync();
+}
+
+NNI_INLINE void SqliteRecorder::recover() {
+  // First the log: SQLite reads from it.
+  if (log_->doubtful()) log_->write_again(database_.needed_frames());
+  if (half_recorded_) {
+    static_cast<void>(restore());
+    // The rows of this session and of its last profile may not have come through.
+    if (database_.number("SELECT count(*) FROM nni_sessions WHERE number = " + std::to_string(session_)) == 0)
+      session_ = 0;
+    profile_row_ = 0;
+    half_recorded_ = false;
   }
 }
 
@@ -284,16 +317,22 @@ NNI_INLINE void SqliteRecorder::write_changes() {
 }
 
 NNI_INLINE bool SqliteRecorder::wants_tidying() const noexcept {
-  // 16 MiB: large enough that a page which changes in many commits is moved once, small enough for any disk.
-  constexpr int frames = 4000;
   const int now = database_.log_frames();
-  return now - (now < checkpointed_at_ ? 0 : checkpointed_at_) >= frames;
+  return now - (now < checkpointed_at_ ? 0 : checkpointed_at_) >= log_pages_;
 }
 
 NNI_INLINE void SqliteRecorder::tidy() {
   const int frames = database_.log_frames();
   NNI_CRASH_POINT("checkpoint");
-  database_.checkpoint(false);
+  const std::lock_guard one(log_use_);
+  // What the log has lost must not be half in the file.
+  log_->require_certain();
+  try {
+    database_.checkpoint(false);
+  } catch (...) {
+    if (database_.failed_in_files()) log_->doubt();
+    throw;
+  }
   NNI_CRASH_POINT("checkpoint");
   checkpointed_at_ = frames;
 }
@@ -303,7 +342,7 @@ NNI_INLINE void SqliteRecorder::finish(TimePoint now) {
     Statement last = database_.prepare("UPDATE nni_sessions SET closed_at = ? WHERE number = ?");
     last.integer(1, to_epoch_ms(now)).integer(2, session_).execute();
   }
-  log_->sync();
+  sync();
   // Everything is kept now; what follows is for readers, and a program in a hurry may interrupt it.
   try {
     if (!indexed_) {

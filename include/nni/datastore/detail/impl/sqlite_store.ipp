@@ -12,23 +12,23 @@
 
 namespace nni::datastore::detail {
 
-NNI_INLINE SqliteView::SqliteView(const std::filesystem::path& file)
-    : database_(file, Database::Mode::read_only), reader_(database_) {}
+NNI_INLINE SqliteView::SqliteView(const std::filesystem::path& file, const std::string& layer)
+    : database_(file, Database::Mode::read_only, layer), reader_(database_) {}
 
 NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
     const std::filesystem::path& home, const std::string& id) const {
   const std::filesystem::path file = home / "db" / "nni.sqlite";
   OpenedFiles<SqliteRecorder, SqliteView> result;
-  if (read_only_) {
+  if (options_.read_only) {
     std::error_code ignored;
     if (!std::filesystem::exists(file, ignored))
       throw Error(
           Errc::not_found,
           "there is no experiment " + id + ": " + file.string() + " does not exist; check the directory and the id");
-    Database check(file, Database::Mode::read_only);
+    Database check(file, Database::Mode::read_only, options_.vfs);
     if (!SqliteSchema::exists(check))
       throw Error(Errc::not_found, "experiment " + id + " has no records yet: " + file.string() + " is empty");
-    result.reader = std::make_unique<SqliteView>(file);
+    result.reader = std::make_unique<SqliteView>(file, options_.vfs);
     result.snapshot = result.reader->snapshot();
     return result;
   }
@@ -36,11 +36,11 @@ NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
   NNI_CRASH_POINT("creation of the store");
   OwnerLock lock(home);
   NNI_CRASH_POINT("creation of the store");
-  const bool is_new = !std::filesystem::exists(file);
-  result.recorder = std::make_unique<SqliteRecorder>(file, std::move(lock), Owner::current());
+  result.recorder = std::make_unique<SqliteRecorder>(file, std::move(lock), Owner::current(), options_);
   result.snapshot = result.recorder->restore();
-  result.reader = std::make_unique<SqliteView>(file);
-  if (is_new) sync_directory(file.parent_path());
+  result.reader = std::make_unique<SqliteView>(file, options_.vfs);
+  // The log is made anew each time, and its name has to survive as well.
+  sync_directory(file.parent_path());
   NNI_CRASH_POINT("creation of the store");
   return result;
 }
