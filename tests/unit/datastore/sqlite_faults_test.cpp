@@ -54,7 +54,7 @@ class Attempt {
       if (asked.number != number) return RecordingVfs::Fault{};
       const std::vector<RecordingVfs::Fault> all = ways(asked.call);
       more_ways = way + 1 < all.size();
-      return all[way];
+      return all[std::min(way, all.size() - 1)];  // two threads call, so the kind of a call may differ from run to run
     };
     testing::ManualClock clock;
     RuntimeOptions settings;

@@ -5,12 +5,32 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 
 #include <nni/core/error.hpp>
 #include <nni/datastore/detail/sqlite_database.hpp>
 
 namespace nni::datastore::detail {
+
+/// What of a write-ahead log is intact: the frames that continue each other's checksums.
+class IntactLog {
+ public:
+  IntactLog() = default;
+  std::size_t bytes = 0;  ///< with the header; 0 when not even that is intact
+  int frames = 0;
+  std::size_t page_size = 0;
+  std::uint32_t database_pages = 0;  ///< after the last commit in it
+  std::set<std::uint32_t> pages;     ///< numbers of the pages in it
+};
+
+/// Checks the bytes of a log against its checksums (SQLite file format, sections 4.1 and 4.2).
+[[nodiscard]] IntactLog intact_part(const std::string& log);
+
+/// Refuses a database file that lacks pages at its end. SQLite takes the number of pages from the log, if there is one,
+/// and would find the hole only when it reads there.
+/// @throws Error  `Errc::store_corrupt`
+void require_whole(const std::filesystem::path& file, const IntactLog& log);
 
 /// The write-ahead log of a database, opened a second time: so it can be synced on one thread while the connection
 /// commits on another.
@@ -44,8 +64,9 @@ class WriteAheadLog {
 
   /// Reads the log back, writes what is intact once more, and syncs it. Nothing else may write meanwhile.
   /// @param frames  that are known to be in it
+  /// @returns       what is intact
   /// @throws Error  `Errc::store_corrupt` when fewer frames are left than there should be: the system has dropped some
-  void write_again(int frames);
+  IntactLog write_again(int frames);
 
  private:
   [[nodiscard]] std::string content();
@@ -55,16 +76,6 @@ class WriteAheadLog {
   std::unique_ptr<std::max_align_t[]> file_;  // an sqlite3_file of the size that the file system layer wants
   std::atomic<bool> doubtful_{false};
 };
-
-/// What of a write-ahead log is intact: the frames that continue each other's checksums.
-class IntactLog {
- public:
-  std::size_t bytes = 0;  ///< with the header; 0 when not even that is intact
-  int frames = 0;
-};
-
-/// Checks the bytes of a log against its checksums (SQLite file format, section 4.1 and 4.2).
-[[nodiscard]] IntactLog intact_part(const std::string& log) noexcept;
 
 }  // namespace nni::datastore::detail
 

@@ -49,7 +49,7 @@ NNI_INLINE SqliteRecorder::SqliteRecorder(
           database_.prepare("REPLACE INTO nni_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
   database_.keep_log_on_close();  // `finish` empties it
   // A log that an earlier process left may hold what that process could not sync, and only it was told so.
-  log_->write_again(0);
+  require_whole(file, log_->write_again(0));
 }
 
 NNI_INLINE ExperimentSnapshot SqliteRecorder::restore() {
@@ -101,7 +101,7 @@ NNI_INLINE void SqliteRecorder::sync() {
 
 NNI_INLINE void SqliteRecorder::recover() {
   // First the log: SQLite reads from it.
-  if (log_->doubtful()) log_->write_again(database_.needed_frames());
+  if (log_->doubtful()) static_cast<void>(log_->write_again(database_.needed_frames()));
   if (half_recorded_) {
     static_cast<void>(restore());
     // The rows of this session and of its last profile may not have come through.

@@ -61,9 +61,9 @@ NNI_INLINE std::string WriteAheadLog::content() {
   return bytes;
 }
 
-NNI_INLINE void WriteAheadLog::write_again(int frames) {
+NNI_INLINE IntactLog WriteAheadLog::write_again(int frames) {
   const std::string bytes = content();
-  const IntactLog intact = intact_part(bytes);
+  IntactLog intact = intact_part(bytes);
   if (intact.frames < frames)
     throw Error(
         Errc::store_corrupt,
@@ -78,6 +78,20 @@ NNI_INLINE void WriteAheadLog::write_again(int frames) {
   }
   if (intact.bytes != 0) sync();
   doubtful_ = false;
+  return intact;
+}
+
+NNI_INLINE void require_whole(const std::filesystem::path& file, const IntactLog& log) {
+  if (log.database_pages == 0) return;
+  const std::uint64_t there = std::filesystem::file_size(file) / log.page_size;
+  for (std::uint64_t page = there + 1; page <= log.database_pages; ++page) {
+    if (log.pages.contains(static_cast<std::uint32_t>(page))) continue;
+    throw Error(
+        Errc::store_corrupt,
+        file.string() + " was cut off: it ends before page " + std::to_string(page) + " of " +
+            std::to_string(log.database_pages) + "; restore it from a copy, or save what is left with \"sqlite3 " +
+            file.string() + " .recover\"");
+  }
 }
 
 /// The checksum of a log: two sums that feed each other, over pairs of words.
@@ -107,7 +121,7 @@ class LogSum {
   std::uint32_t second_ = 0;
 };
 
-NNI_INLINE IntactLog intact_part(const std::string& log) noexcept {
+NNI_INLINE IntactLog intact_part(const std::string& log) {
   constexpr std::size_t header = 32;
   constexpr std::size_t frame_header = 24;
   IntactLog found;
@@ -118,6 +132,7 @@ NNI_INLINE IntactLog intact_part(const std::string& log) noexcept {
   sum.add(log.data(), 24);
   if (!sum.equals(log.data() + 24)) return found;
   const std::size_t page = LogSum::word(log.data() + 8, true);
+  found.page_size = page;
   found.bytes = header;
   while (log.size() - found.bytes >= frame_header + page) {
     const char* const frame = log.data() + found.bytes;
@@ -128,6 +143,8 @@ NNI_INLINE IntactLog intact_part(const std::string& log) noexcept {
     if (!sum.equals(frame + 16)) break;
     found.bytes += frame_header + page;
     ++found.frames;
+    found.pages.insert(LogSum::word(frame, true));
+    if (const std::uint32_t size = LogSum::word(frame + 4, true); size != 0) found.database_pages = size;
   }
   return found;
 }
