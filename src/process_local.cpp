@@ -2,3 +2,4 @@
 #include <nni/platforms/impl/local.ipp>
 #include <nni/platforms/impl/local_connection.ipp>
 #include <nni/platforms/impl/local_core.ipp>
+#include <nni/platforms/impl/local_metadata.ipp>

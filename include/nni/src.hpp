@@ -48,6 +48,8 @@
 #include <nni/experiment/impl/options.ipp>
 #include <nni/experiment/impl/settings.ipp>
 #include <nni/experiment/impl/summary.ipp>
+#include <nni/experiment/impl/training_session_options.ipp>
+#include <nni/experiment/impl/trial_job.ipp>
 #include <nni/files/impl/directory.ipp>
 #include <nni/files/impl/file.ipp>
 #include <nni/files/impl/system.ipp>
@@ -55,14 +57,18 @@
 #include <nni/net/impl/url.ipp>
 #include <nni/platforms/impl/in_process.ipp>
 #include <nni/session/impl/ledger.ipp>
+#include <nni/storage/detail/impl/file_watcher.ipp>
 #include <nni/storage/impl/local_directory.ipp>
 #include <nni/testing/impl/manual_clock.ipp>
+#include <nni/transport/detail/impl/tail_core.ipp>
+#include <nni/transport/impl/file_tail.ipp>
 #include <nni/transport/impl/http.ipp>
 #include <nni/trial/impl/channel_server.ipp>
 #include <nni/trial/impl/client.ipp>
 #include <nni/trial/impl/courier.ipp>
 #include <nni/trial/impl/json_scanner.ipp>
 #include <nni/trial/impl/link.ipp>
+#include <nni/trial/impl/metrics_file.ipp>
 #include <nni/trial/impl/protocol.ipp>
 #include <nni/trial/impl/report.ipp>
 #include <nni/trial/impl/settings.ipp>

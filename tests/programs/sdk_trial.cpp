@@ -2,6 +2,7 @@
 //
 //   sdk_trial values N      N intermediate results 0, 1, ... and their number as the final one
 //   sdk_trial leave N       N intermediate results, then returns from main at once
+//   sdk_trial phases        reports parameter x of each set of parameters; one below 0 is the last, and the final result
 //   sdk_trial fork          one result, then a forked child tries to report too and exits; exit code 3 when it could
 //   sdk_trial report ...    what nni-keeper does with these words
 #include <sys/wait.h>
@@ -51,7 +52,14 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   const int count = argc > 2 ? std::atoi(argv[2]) : 0;
   if (mode == "fork") return report_from_a_fork();
-  const nni::Parameters parameters = nni::trial::get_next_parameter();
+  nni::Parameters parameters = nni::trial::get_next_parameter();
+  if (mode == "phases") {
+    while (parameters.get<double>("x") >= 0) {
+      nni::trial::report_intermediate_result(parameters.get<double>("x"));
+      parameters = nni::trial::get_next_parameter();
+    }
+    nni::trial::report_final_result(parameters.get<double>("x"));
+  }
   for (int value = 0; value < count; ++value) nni::trial::report_intermediate_result(value);
   if (mode == "values") nni::trial::report_final_result(count);
   std::printf("%s %s %lld\n", nni::trial::get_trial_id().c_str(), parameters.text().c_str(),

@@ -1,5 +1,7 @@
 // The smallest services model their concepts; without any one of their obligations they do not.
 
+#include <boost/json.hpp>
+
 #include <nni/concepts/training_service.hpp>
 #include <nni/platforms/in_process.hpp>
 
@@ -89,6 +91,27 @@ struct ShowsLogs : Smallest {
   awaitable<std::string> fetch_log(RunId, std::string);
 };
 static_assert(LogSource<ShowsLogs>);
+
+struct Configurable : Smallest {
+  std::span<const std::string_view> cluster_metadata_keys() const;
+  void set_cluster_metadata(const std::string&, const boost::json::value&);
+  boost::json::value get_cluster_metadata(const std::string&) const;
+};
+static_assert(ConfigurableService<Configurable>);
+static_assert(!ConfigurableService<Smallest>);
+static_assert(!ConfigurableService<platforms::InProcess>);
+struct ListsNoKeys : Configurable {
+  void cluster_metadata_keys() = delete;
+};
+struct SetsNothing : Configurable {
+  void set_cluster_metadata() = delete;
+};
+struct TellsNothingOfKeys : Configurable {
+  void get_cluster_metadata() = delete;
+};
+static_assert(!ConfigurableService<ListsNoKeys>);
+static_assert(!ConfigurableService<SetsNothing>);
+static_assert(!ConfigurableService<TellsNothingOfKeys>);
 
 struct Polled {
   using role = nni::role::polled_service;

@@ -44,8 +44,11 @@ concept TrialChannel = requires(T& t, RunId run, Parameters parameters, Receipt 
 ///  8. `environment` says what the process of a run must be told to find the channel; it is called once before the
 ///     run is submitted, does no I/O, and the values may hold secrets: they go to the trial and nowhere else;
 ///  9. a transport that brings parameters to trials has a member `prepare(const TrialJobForm&)`, which is called before
-///     `environment`: every request of the run for its first parameters is answered from the form;
-/// 10. `close` ends whatever `open` started; a pending `next_message` ends with `Errc::closed`.
+///     `environment`: every request of the run for its first parameters is answered from the form. It may return
+///     `awaitable<void>`, for files that have to be written: the run is submitted when it has returned;
+/// 10. `close` ends whatever `open` started; a pending `next_message` ends with `Errc::closed`;
+/// 11. a transport whose messages outlive the manager has a member `resume(RunId)`, which is called for each run that
+///     an earlier manager had submitted: what the run reported, or goes on to report, is delivered, at least once.
 ///
 /// @tparam T      policy type; declares `using role = nni::role::metric_transport;`
 /// @tparam Store  the storage of the experiment

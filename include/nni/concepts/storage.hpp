@@ -56,6 +56,13 @@ concept Storage =
     };
 
 /// A storage that can tell when a file has grown; readers of others look from time to time.
+///
+/// A model promises, beside what `Storage` promises,
+///  7. the first `changed` for a file begins to watch it and returns at once; each later one returns when the file has
+///     changed since the last return, so that who reads after each return misses nothing;
+///  8. a cancelled `changed` ends the watch of its file; `close` ends all, with `Errc::closed` for who waits;
+///  9. a file that cannot be watched, although the storage can in general, is `Errc::unsupported`: its reader looks from
+///     time to time.
 template <class S>
 concept WatchableStorage = Storage<S> && requires(S& s, RemotePath path) {
   { s.changed(path) } -> AwaitableOf<void>;

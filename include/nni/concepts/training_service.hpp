@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -73,10 +74,19 @@ concept LogSource = TrainingService<S> && requires(S& s, RunId run, std::string 
   { s.fetch_log(run, std::move(stream)) } -> AwaitableOf<std::string>;
 };
 
-/// A service with configuration keys of its own, beside its typed options.
+/// A service with configuration keys of its own, beside its typed options (`TrainingSession::set_cluster_metadata`).
+///
+/// A model promises, beside what `TrainingService` promises,
+/// 10. `cluster_metadata_keys` lists its keys, always the same; a session gives it these keys and no others;
+/// 11. `set_cluster_metadata` is called before `start` only and binds the value to the typed options; what
+///     `get_cluster_metadata` then returns is accepted again, and means the same;
+/// 12. a value that it cannot use, or a key that is not listed, is a `ConfigError` that names the key, the value and
+///     the accepted form, and changes nothing;
+/// 13. `get_cluster_metadata` answers for each listed key at any time, also when nothing was set.
 template <class S>
 concept ConfigurableService =
     TrainingService<S> && requires(S& s, const S& cs, std::string key, const boost::json::value& value) {
+      { cs.cluster_metadata_keys() } -> std::same_as<std::span<const std::string_view>>;
       { s.set_cluster_metadata(key, value) } -> std::same_as<void>;
       { cs.get_cluster_metadata(key) } -> std::same_as<boost::json::value>;
     };

@@ -169,6 +169,7 @@ class TrialJobDetail {
   TrialJobStatus status = TrialJobStatus::unknown;
   ParameterId parameter;
   Parameters parameters;
+  std::uint32_t parameter_index = 0;  ///< of the newest parameters: above 0 when a running trial was sent others
   std::optional<TimePoint> submit_time;
   std::optional<TimePoint> start_time;
   std::optional<TimePoint> end_time;

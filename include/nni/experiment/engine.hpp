@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -72,6 +73,7 @@ class Engine {
     loops.spawn(order_loop());
     loops.spawn(control_loop());
     loops.spawn(limit_loop());
+    for (JobEnded& end : std::exchange(ended_before_, {})) loops.spawn(hear_end(std::move(end)));
     if (stopping_) loops.spawn(give_up());
     for (auto& waiting : std::exchange(early_, {})) loops.spawn(tell_when_recorded(std::move(waiting)));
     auto all = loops.join();
@@ -119,18 +121,24 @@ class Engine {
   /// Makes a change that somebody asked for, and records it. Executor only.
   void carry_out(Change change);
 
-  /// Tells the ledger what became of runs of an earlier manager.
-  void adopt(const std::vector<JobReport>& reports) {
-    for (const JobReport& report : reports) {
-      Transition transition;
-      ledger_->adopted(report, now(), transition);
-      if (const Placement* held = ledger_->placement(report.run)) {
-        parts_.scheduler.hold(*held);
-        note_start(report.run, report.started == TimePoint{} ? Duration{} : now() - report.started);
-      }
-      apply(transition);
-    }
+  // ---- orders of a program that drives the experiment itself; executor only ---------------------------------------
+
+  /// Orders a trial. @returns its id
+  TrialId order(NewTrial what);
+
+  /// Stops a trial in any state; unknown or ended ones are ignored.
+  void cancel(TrialId trial, StopReason why);
+
+  /// Sends further parameters to a live run. @throws Error  what the channel says, see `TrialChannel`
+  awaitable<void> send(RunId run, Parameters parameters) { return parts_.channel.send(run, std::move(parameters)); }
+
+  /// Runs work beside the loops; it ends with them, and must not throw.
+  void spawn(awaitable<void> work) {
+    if (group_) group_->spawn(std::move(work));
   }
+
+  /// Tells the ledger what became of runs of an earlier manager.
+  void adopt(const std::vector<JobReport>& reports);
 
   /// Carries out a transition.
   void apply(Transition& transition) {
@@ -235,10 +243,17 @@ class Engine {
     }
   }
 
+  awaitable<bool> prepare_trial(const TrialJobForm& form);
+
   awaitable<void> submit_trial(TrialJobForm form) {
     const RunId run = form.run;
     std::optional<std::string> failure;
     try {
+      if constexpr (Parts::prepares_files) {
+        auto preparing = prepare_trial(form);
+        const bool wanted = co_await std::move(preparing);
+        if (!wanted) co_return;
+      }
       auto work = parts_.service.submit_trial_job(std::move(form));
       co_await std::move(work);
       NNI_CRASH_POINT("spawned");
@@ -256,6 +271,10 @@ class Engine {
   }
 
   awaitable<void> cancel_trial(RunId run, StopReason why) {
+    if (const auto early = preparing_.find(run); early != preparing_.end()) {
+      early->second = why;
+      co_return;
+    }
     try {
       auto work = parts_.service.cancel_trial_job(run, why);
       co_await std::move(work);
@@ -324,6 +343,9 @@ class Engine {
     }
   }
 
+  awaitable<void> hear_end(JobEnded end);
+  awaitable<void> send_further(SendParameters what);
+
   awaitable<void> event_loop() {
     Transition transition;
     while (true) {
@@ -343,6 +365,8 @@ class Engine {
       transition.clear();
       ledger_->event(event, now(), transition);
       apply(transition);
+      if constexpr (requires { parts_.advisor.trial_started(RunId{}); })
+        if (const auto* started = std::get_if<JobStarted>(&event)) parts_.advisor.trial_started(started->run);
       wake();
     }
   }
@@ -376,6 +400,8 @@ class Engine {
       transition.clear();
       if (auto* trial = std::get_if<NewTrial>(&order)) {
         ledger_->order(std::move(*trial), now(), transition);
+      } else if (auto* further = std::get_if<SendParameters>(&order)) {
+        group_->spawn(send_further(std::move(*further)));
       } else if (const auto* kill = std::get_if<KillTrial>(&order)) {
         ledger_->cancel(kill->trial, StopReason::early_stop, now(), transition);
       } else if (std::holds_alternative<NoMoreTrials>(order)) {
@@ -427,9 +453,9 @@ class Engine {
       resources_ = co_await std::move(work);
     }
     board_->set_waiting_reason({});
-    const ResourceRequest request{options_->trial_gpu_number};
     Transition transition;
     while (const std::optional<TrialId> trial = ledger_->next_waiting()) {
+      const ResourceRequest request = parts_.request(*trial);
       PlacementResult answer = parts_.scheduler.place(request, resources_);
       if (auto* wait = std::get_if<Wait>(&answer)) {
         board_->set_waiting_reason(std::move(wait->reason));
@@ -490,6 +516,9 @@ class Engine {
   Queue<Pending> synced_;
   Queue<Action> inbox_;
 
+  std::vector<JobEnded> ended_before_;                              // adopted, and their messages not heard yet
+  std::unordered_map<RunId, std::optional<StopReason>> preparing_;  // to be submitted soon, perhaps cancelled already
+
   ResourceSnapshot resources_;
   bool resources_stale_ = true;
   SteadyPoint began_{};
@@ -504,4 +533,5 @@ class Engine {
 
 }  // namespace nni::detail
 
+#include <nni/experiment/engine_orders.hpp>
 #include <nni/experiment/engine_steering.hpp>

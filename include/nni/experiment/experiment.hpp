@@ -50,6 +50,9 @@ namespace detail {
 struct OptionsComeFirst {};
 }  // namespace detail
 
+template <class Service, class... Policies>
+class TrainingSession;
+
 /// Composes policies into an experiment and runs it.
 ///
 /// The first policy is the training service; the others follow in any order and are recognised by their role. What is
@@ -177,6 +180,9 @@ class Experiment {
   [[nodiscard]] std::string describe() const { return std::string(Service::platform) + " experiment " + id_.value; }
 
  private:
+  template <class, class...>
+  friend class TrainingSession;  // an experiment whose advisor is the caller
+
   struct Parts;
   using Engine = detail::Engine<Parts>;
 

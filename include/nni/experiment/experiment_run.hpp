@@ -31,6 +31,18 @@ struct Experiment<Service, Policies...>::Parts {
       return owner.transport_;
   }
 
+  /// True when the channel keeps files for each run, which are written before it is submitted.
+  static constexpr bool prepares_files = requires(channel_type& to, const TrialJobForm& form) {
+    { to.prepare(form) } -> AwaitableOf<void>;
+  };
+
+  /// What a trial asks of the machines.
+  ResourceRequest request(TrialId trial) {
+    if constexpr (requires { advisor.request_of(trial); })
+      if (const auto own = advisor.request_of(trial)) return *own;
+    return ResourceRequest{experiment->options_.trial_gpu_number};
+  }
+
   /// Everything about a run that does not come from the ledger.
   TrialJobForm form(TrialId trial, const ResourceRequest& request, Placement placement) {
     const ExperimentOptions& options = experiment->options_;
@@ -42,6 +54,7 @@ struct Experiment<Service, Policies...>::Parts {
     form.environment = options.environment;
     if constexpr (!std::same_as<typename Service::mount_type, NoMount>)
       form.mount = typename Service::mount_type(experiment->storage_.mount(trial));
+    if constexpr (requires { advisor.complete(trial, form); }) advisor.complete(trial, form);
     return form;
   }
 
@@ -49,7 +62,7 @@ struct Experiment<Service, Policies...>::Parts {
   void address(TrialJobForm& form) {
     if constexpr (!carried) {
       // A transport that answers requests for parameters has to know them before the run can ask.
-      if constexpr (requires { channel.prepare(form); }) channel.prepare(form);
+      if constexpr (requires { channel.prepare(form); } && !prepares_files) channel.prepare(form);
       for (auto& [name, value] : channel.environment(form.run)) form.environment[name] = value;
     }
   }
@@ -93,7 +106,9 @@ Experiment<Service, Policies...>::Experiment(
       transport_(detail::take_policy<role::metric_transport, transport::Carried>(policies)),
       store_(detail::take_policy<role::data_store, datastore::Memory>(policies)),
       advisor_(make_advisor(policies)) {
-  check(options_, service_.capabilities().needs_command);
+  // An advisor that gives each trial its command may leave the common one out.
+  constexpr bool brings_commands = requires { advisor_type::brings_commands; };
+  check(options_, service_.capabilities().needs_command && !(brings_commands && options_.trial_command.empty()));
   space_ = space_of(advisor_);
   control_ = std::make_shared<detail::ControlCore>(options_, Parts::updates_space);
   working_directory_ =

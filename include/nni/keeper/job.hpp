@@ -33,6 +33,9 @@ class PreparedJob {
   /// @param order  its own variables may do so
   [[nodiscard]] bool wants_channel(const StartOrder& order) const;
 
+  /// True when a trial asks for parameters more than once, and waits each time: `MULTI_PHASE=true`.
+  [[nodiscard]] bool has_phases(const StartOrder& order) const;
+
   /// What to launch; valid until the next call.
   /// @param order    run and its own variables
   /// @param name     text form of the run

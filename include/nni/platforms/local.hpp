@@ -2,9 +2,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <boost/json/fwd.hpp>
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
@@ -68,6 +71,18 @@ class Local {
 
   /// Called by the experiment before `start`.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
+
+  /// Its key of NNI's original interface: `local_config`.
+  [[nodiscard]] std::span<const std::string_view> cluster_metadata_keys() const noexcept;
+
+  /// Binds `local_config` to the options: `{"launch": "automatic", "output": "capture", "keeper": "/usr/bin/nni-keeper"}`,
+  /// each of which may be left out. NNI's `gpuIndices`, `maxTrialNumPerGpu` and `useActiveGpu` are accepted with the
+  /// values null, 1 and false: GPUs are not assigned yet.
+  /// @throws ConfigError  naming key, value and the accepted form
+  void set_cluster_metadata(const std::string& key, const boost::json::value& value);
+
+  /// What holds, in the form that `set_cluster_metadata` accepts.
+  [[nodiscard]] boost::json::value get_cluster_metadata(const std::string& key) const;
 
   [[nodiscard]] Capabilities capabilities() const noexcept;
 

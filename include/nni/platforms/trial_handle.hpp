@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -22,12 +23,17 @@ class TrialHandle {
   /// Takes a value on its way to the experiment.
   using Report = std::function<void(MetricKind kind, std::uint32_t sequence, std::string value)>;
 
+  /// Waits for the next set of parameters; nothing when the trial was asked to stop meanwhile.
+  using More = std::function<std::optional<Parameters>()>;
+
   /// @param run         what is running
   /// @param parameters  its values; they must outlive the handle
   /// @param stop        asks the callable to return early
   /// @param report      receives reported values
-  TrialHandle(RunId run, const Parameters& parameters, std::stop_token stop, const Report& report)
-      : run_(run), parameters_(&parameters), stop_(std::move(stop)), report_(&report) {}
+  /// @param more        brings further parameters; null where there are never any
+  TrialHandle(RunId run, const Parameters& parameters, std::stop_token stop, const Report& report,
+              const More* more = nullptr)
+      : run_(run), parameters_(&parameters), stop_(std::move(stop)), report_(&report), more_(more) {}
   TrialHandle(const TrialHandle&) = delete;
   TrialHandle& operator=(const TrialHandle&) = delete;
 
@@ -37,7 +43,20 @@ class TrialHandle {
   /// Position of the trial in the experiment, from 0.
   [[nodiscard]] std::uint64_t sequence() const noexcept { return run_.trial.sequence(); }
 
+  /// The parameters of the present phase.
   [[nodiscard]] const Parameters& parameters() const noexcept { return *parameters_; }
+
+  /// Waits until the trial is sent another set of parameters (multi-phase, `TrainingSession::update_trial_job`), which
+  /// `parameters` and `parameter` give from then on.
+  ///
+  /// @returns false when the trial should return instead: it was asked to stop, or nobody can send it any
+  [[nodiscard]] bool wait_for_parameters() {
+    std::optional<Parameters> next = more_ ? (*more_)() : std::nullopt;
+    if (!next) return false;
+    further_ = std::move(*next);
+    parameters_ = &further_;
+    return true;
+  }
 
   /// One value; see `Parameters::get` for types, nested names and errors.
   template <class T>
@@ -70,6 +89,8 @@ class TrialHandle {
   const Parameters* parameters_;
   std::stop_token stop_;
   const Report* report_;
+  const More* more_;
+  Parameters further_;  // those of the present phase, from the second one on
   std::uint32_t next_ = 0;
 };
 

@@ -162,6 +162,9 @@ class Ledger {
   /// True between `intend` and the end of the run.
   [[nodiscard]] bool is_live(RunId run) const;
 
+  /// The live run of a trial; nothing when it waits or has ended.
+  [[nodiscard]] std::optional<RunId> live_run(TrialId trial) const;
+
   /// Where a live run is; nothing for others.
   [[nodiscard]] const Placement* placement(RunId run) const;
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,10 @@
 #include <nni/core/roles.hpp>
 
 namespace nni::storage {
+
+namespace detail {
+class FileWatcher;
+}
 
 /// Settings of `LocalDirectory`.
 struct LocalDirectoryOptions {
@@ -41,6 +46,11 @@ class LocalDirectory {
   awaitable<std::string> read(RemotePath remote, std::uint64_t offset, std::size_t length);
   awaitable<std::vector<FileInfo>> list(RemotePath remote);
   awaitable<void> remove(RemotePath remote);
+
+  /// Through inotify.
+  /// @throws Error  `Errc::unsupported` on a file system that other machines write to, or when the system has no more
+  ///                watches; `Errc::not_found`
+  awaitable<void> changed(RemotePath remote);
   [[nodiscard]] HostPath mount(TrialId) const { return HostPath{root_}; }
   awaitable<void> close();
 
@@ -49,9 +59,10 @@ class LocalDirectory {
 
   std::filesystem::path root_;
   Context* context_ = nullptr;
+  std::shared_ptr<detail::FileWatcher> watcher_;  // once somebody wants to know
 };
 
-static_assert(Storage<LocalDirectory>);
+static_assert(WatchableStorage<LocalDirectory>);
 
 }  // namespace nni::storage
 

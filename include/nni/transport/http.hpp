@@ -51,6 +51,9 @@ class Http {
   Http& operator=(Http&&) noexcept;
   ~Http();
 
+  /// Tells trials another host from now on than the options say, for instance `10.0.0.4`. Before `open`.
+  void advertise(std::string host);
+
   /// Starts to listen. The storage is not used.
   /// @throws Error  `Errc::in_use`, `Errc::config_invalid`
   template <class Store>
@@ -60,7 +63,8 @@ class Http {
   [[nodiscard]] awaitable<void> open(Context& context);
 
   /// Binds the parameters of a run, before `environment` is asked for: its first request for parameters gets them,
-  /// and so does each repeated one. A run that was not prepared waits for `send`.
+  /// and so does each repeated one. A run that was not prepared waits for `send`. A run whose environment says
+  /// `MULTI_PHASE=true` gets each set of parameters once: its further requests wait for `send`.
   void prepare(const TrialJobForm& form);
 
   /// `NNI_TRIAL_COMMAND_CHANNEL`: the address of the run, a secret.
@@ -78,7 +82,11 @@ class Http {
   [[nodiscard]] awaitable<void> close();
 
   /// Makes a run known under the token that an earlier manager gave it.
+  ///
+  /// Best before `open`: a trial that asks while the transport listens and does not know the run yet is told so (404),
+  /// and gives up.
   /// @param token  as `token` returned it
+  /// @throws Error  `Errc::internal` for a text that is no token
   void restore(RunId run, std::string_view token, const TrialJobForm& form);
 
   /// The token of a run, to be kept for `restore`; empty for one that is not known.
@@ -88,7 +96,14 @@ class Http {
   [[nodiscard]] unsigned short port() const noexcept;
 
  private:
+  struct Restored {
+    RunId run;
+    std::string token;
+    TrialJobForm form;
+  };
+
   HttpOptions options_;
+  std::vector<Restored> restored_;  // before `open`
   std::unique_ptr<detail::HttpInbox> inbox_;
 };
 

@@ -73,7 +73,8 @@ using ChannelHandler = std::function<void(ChannelMessage)>;
 /// Serves NNI's trial channel (trial protocol, section 3) and our batches to the trials of one experiment.
 ///
 /// Each run has an address of its own with a random token of 128 bits; a request with any other is answered 404.
-/// Parameters are bound to a run when it is admitted, and every first or repeated request of it gets the same record.
+/// Parameters are bound to a run when it is admitted, and every first or repeated request of it gets the same record;
+/// a run of several phases (`expect_phases`) gets each record once.
 /// All members are called on the executor, which must be single-threaded.
 class ChannelServer {
  public:
@@ -113,6 +114,10 @@ class ChannelServer {
 
   /// The token of a run, to be kept for `restore`; empty when it is not admitted.
   [[nodiscard]] std::string token(RunId run) const;
+
+  /// Makes each further request of a run wait for the next record that is sent, instead of getting the last one
+  /// again: multi-phase. Ignored for a run that is not admitted.
+  void expect_phases(RunId run);
 
   /// Queues one more parameter record for a run (multi-phase); ignored for a run that is not admitted.
   void send(RunId run, std::string record);

@@ -20,6 +20,14 @@
 /// a client offers one, and a server that does not answer with `batch_answer` did not understand it.
 namespace nni::trial {
 
+/// The variable that tells a trial that it may ask for parameters more than once: `true` or `True`.
+inline constexpr std::string_view multi_phase_variable = "MULTI_PHASE";
+
+/// True for a value of `multi_phase_variable` that means yes.
+[[nodiscard]] constexpr bool says_multi_phase(std::string_view value) noexcept {
+  return value == "true" || value == "True";
+}
+
 /// What a command of the channel asks for.
 enum class CommandType : std::uint8_t {
   request_parameter,  ///< trial to manager: send me my parameters

@@ -141,6 +141,39 @@ CO_TEST_CASE("channel: further parameters come one by one, and the last is repea
   co_await fixture.server.close();
 }
 
+CO_TEST_CASE("channel: a run of several phases gets each record once, and waits for the next", "[trial][channel]") {
+  Fixture fixture(ctx);
+  co_await fixture.server.open();
+  fixture.server.admit(first_run, "zero");
+  fixture.server.expect_phases(first_run);
+  fixture.server.expect_phases(second_run);  // not admitted
+  const std::string target = fixture.target(first_run);
+  RawHttp client(ctx.executor());
+  co_await client.connect(fixture.server.port());
+  co_await client.exchange("PUT", target, request_parameter);
+  const RawAnswer first = co_await client.exchange("GET", target);
+  CHECK(record_in(first) == "zero");
+
+  co_await client.exchange("PUT", target, request_parameter);
+  co_await client.request("GET", target);
+  co_await turns(ctx);
+  CHECK(client.socket().available() == 0);
+  fixture.server.send(first_run, "one");
+  const RawAnswer second = co_await client.receive();
+  CHECK(record_in(second) == "one");
+
+  fixture.server.send(first_run, "two");
+  RawHttp early(ctx.executor());
+  co_await early.connect(fixture.server.port());
+  co_await early.request("GET", target);  // it did not ask for another one yet
+  co_await turns(ctx);
+  CHECK(early.socket().available() == 0);
+  co_await client.exchange("PUT", target, request_parameter);
+  const RawAnswer third = co_await early.receive();
+  CHECK(record_in(third) == "two");
+  co_await fixture.server.close();
+}
+
 CO_TEST_CASE("channel: a client that left while it waited takes no parameters with it", "[trial][channel]") {
   Fixture fixture(ctx);
   co_await fixture.server.open();

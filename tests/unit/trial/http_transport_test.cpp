@@ -227,8 +227,9 @@ CO_TEST_CASE("http transport: the next manager serves trials that live on", "[tr
     co_await before.close();
   }
   transport::Http after(options);
+  after.restore(run, token, form_with(R"({"x":1})"));  // a trial that asks in between would be told that it is unknown
+  CHECK(after.token(run) == token);
   co_await after.open(ctx);
-  after.restore(run, token, form_with(R"({"x":1})"));
   RawHttp client(ctx.executor());
   co_await client.connect(after.port());
 
@@ -238,6 +239,40 @@ CO_TEST_CASE("http transport: the next manager serves trials that live on", "[tr
   CHECK(answer.status == 200);
   CHECK(target_of(after) == target);
   co_await after.close();
+}
+
+CO_TEST_CASE("http transport: a multi-phase run gets each set of parameters once, with its index",
+             "[transport][http]") {
+  transport::Http http;
+  co_await http.open(ctx);
+  TrialJobForm form = form_with(R"({"x":1})");
+  form.environment["MULTI_PHASE"] = "true";
+  http.prepare(form);
+  const std::string target = target_of(http);
+  RawHttp client(ctx.executor());
+  co_await client.connect(http.port());
+  co_await client.exchange("PUT", target, request_parameter);
+  co_await client.exchange("GET", target);
+  co_await client.exchange("PUT", target, request_parameter);
+  co_await client.request("GET", target);
+  co_await turns(ctx);
+  CHECK(client.socket().available() == 0);
+
+  co_await http.send(run, Parameters(std::string(R"({"x":2})")));
+  const RawAnswer answer = co_await client.receive();
+
+  const std::string record = decode_command(answer.body).value().text;
+  CHECK(record_parameters(record).value().text() == R"({"x":2})");
+  CHECK(raw_member(record, "parameter_id").value() == "17");
+  CHECK(raw_member(record, "parameter_index").value() == "1");
+  co_await http.close();
+}
+
+TEST_CASE("http transport: a kept token that is none is refused when the transport opens", "[transport][http]") {
+  Runtime runtime;
+  transport::Http http;
+  http.restore(run, "no token", form_with("{}"));
+  CHECK_THROWS_AS(runtime.run(http.open(runtime.context())), Error);
 }
 
 TEST_CASE("http transport: listening everywhere needs a host that trials can be told", "[transport][http]") {

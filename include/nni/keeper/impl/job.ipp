@@ -5,6 +5,7 @@
 #include <map>
 
 #include <nni/keeper/job.hpp>
+#include <nni/trial/protocol.hpp>
 
 namespace nni::keeper {
 
@@ -68,6 +69,15 @@ NNI_INLINE bool PreparedJob::wants_channel(const StartOrder& order) const {
   return std::none_of(order.environment.begin(), order.environment.end(), [](const std::string& entry) {
     return variable_name(entry) == detail::channel_variable;
   });
+}
+
+NNI_INLINE bool PreparedJob::has_phases(const StartOrder& order) const {
+  const auto says_so = [](const std::string& entry) {
+    return variable_name(entry) == trial::multi_phase_variable &&
+           trial::says_multi_phase(std::string_view(entry).substr(trial::multi_phase_variable.size() + 1));
+  };
+  return std::any_of(order.environment.begin(), order.environment.end(), says_so) ||
+         std::any_of(job_.environment.begin(), job_.environment.end(), says_so);
 }
 
 NNI_INLINE bool PreparedJob::find_program_again() {

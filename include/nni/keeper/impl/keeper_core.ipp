@@ -56,7 +56,10 @@ NNI_INLINE void KeeperCore::launch(const StartOrder& order) {
         "the output directory " + surroundings_.trials + "/" + name + " cannot be made: " + std::strerror(errno));
 
   std::string channel;
-  if (prepared.wants_channel(order)) channel = channel_->admit(order.run, order.record);
+  if (prepared.wants_channel(order)) {
+    channel = channel_->admit(order.run, order.record);
+    if (prepared.has_phases(order)) channel_->expect_phases(order.run);
+  }
   const process::LaunchSpec* spec = &prepared.spec(order, name, channel);
   process::Launched launched = launcher_.launch(*spec);
   if (launched.error == ENOENT && prepared.find_program_again()) {

@@ -65,6 +65,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   /// A run that was submitted or adopted, and whose end was not taken yet.
   struct Tracked {
     ParameterId parameter;
+    std::uint64_t phases = 0;  // further parameters that were sent
     JobId job;
     bool decided = false;  // started, or ended without
     bool ended = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <mutex>
 #include <optional>
@@ -68,6 +69,17 @@ class InProcess::Pool {
     return JobEnded{run, std::move(end), clock_.now()};
   }
 
+  /// Queues further parameters for a run that has not ended.
+  void send(RunId run, Parameters parameters) {
+    const std::lock_guard lock(mutex_);
+    const auto call = calls_.find(run);
+    if (call == calls_.end())
+      throw Error(Errc::no_such_job,
+                  "in_process: run " + to_string(run) + " is not known; it has ended or was never submitted");
+    call->second.further.push_back(std::move(parameters));
+    further_.notify_all();
+  }
+
   /// Calls a function with everything that the threads have written so far. @returns true when there was something
   template <class Sort>
   bool take(const Sort& sort) {
@@ -118,6 +130,7 @@ class InProcess::Pool {
   struct Call {
     std::optional<std::stop_source> stop;  // set while it runs
     StopReason why = StopReason::user;
+    std::deque<Parameters> further;  // sent, and not taken by the callable
   };
 
   struct Outbox {
@@ -174,13 +187,23 @@ class InProcess::Pool {
     wake();
   }
 
+  std::optional<Parameters> wait_for_parameters(RunId run, const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    std::deque<Parameters>& further = calls_.at(run).further;  // the entry stays until the call has returned
+    if (!further_.wait(lock, stop, [&further] { return !further.empty(); })) return std::nullopt;
+    Parameters next = std::move(further.front());
+    further.pop_front();
+    return next;
+  }
+
   JobEnd call(Outbox& outbox, const TrialJobForm& form, const std::stop_token& stop) {
     const TrialHandle::Report report =
         [this, &outbox, run = form.run](MetricKind kind, std::uint32_t sequence, std::string value) {
           put(outbox, Metric{run, kind, sequence, std::move(value), clock_.now()});
         };
+    const TrialHandle::More more = [this, &stop, run = form.run] { return wait_for_parameters(run, stop); };
     try {
-      TrialHandle handle(form.run, form.parameters, stop, report);
+      TrialHandle handle(form.run, form.parameters, stop, report, &more);
       trial_(handle);
       return JobEnd{EndKind::exited, 0};
     } catch (...) {
@@ -194,8 +217,9 @@ class InProcess::Pool {
   async::wakeup* ready_;
   ClockRef clock_;
 
-  std::mutex mutex_;  // guards the following five
+  std::mutex mutex_;  // guards the following six
   std::condition_variable work_;
+  std::condition_variable_any further_;
   Queue<TrialJobForm> queue_;
   std::unordered_map<RunId, Call> calls_;
   std::size_t working_;
@@ -252,7 +276,9 @@ NNI_INLINE InProcess::~InProcess() {
     if (thread.joinable()) thread.join();
 }
 
-NNI_INLINE Capabilities InProcess::capabilities() const noexcept { return Capabilities{.needs_command = false}; }
+NNI_INLINE Capabilities InProcess::capabilities() const noexcept {
+  return Capabilities{.multi_phase = true, .needs_command = false};
+}
 
 NNI_INLINE awaitable<void> InProcess::start(Context& context) {
   inbox_ = std::make_unique<Inbox>(context);
@@ -332,8 +358,8 @@ NNI_INLINE awaitable<TrialMessage> InProcess::next_message() {
 
 NNI_INLINE awaitable<void> InProcess::acknowledge(Receipt) { co_return; }
 
-NNI_INLINE awaitable<void> InProcess::send(RunId run, Parameters) {
-  throw Error(Errc::unsupported, "in_process: run " + to_string(run) + " cannot be sent further parameters");
+NNI_INLINE awaitable<void> InProcess::send(RunId run, Parameters parameters) {
+  pool_->send(run, std::move(parameters));
   co_return;
 }
 

@@ -13,6 +13,7 @@
 #include <nni/core/error.hpp>
 #include <nni/platforms/impl/local_connection.ipp>
 #include <nni/platforms/impl/local_core.ipp>
+#include <nni/platforms/impl/local_metadata.ipp>
 
 namespace nni::platforms {
 

@@ -189,8 +189,10 @@ NNI_INLINE void LocalCore::cancel(RunId run, StopReason why) {
 
 NNI_INLINE void LocalCore::send(RunId run, const Parameters& parameters) {
   const auto found = runs_.find(run);
-  if (found == runs_.end() || !client_) return;
-  client_->send(run, trial::parameter_record(found->second->parameter, parameters));
+  if (found == runs_.end() || found->second->ended)
+    throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
+  Tracked& tracked = *found->second;
+  if (client_) client_->send(run, trial::parameter_record(tracked.parameter, parameters, ++tracked.phases));
 }
 
 // ---- adoption ---------------------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
     if (known.open_run) {
       trial.run = known.open_run->run;
       trial.adopting = true;
+      trial.detail.status = TrialJobStatus::unknown;  // until the platform has said what became of it
       trial.start_recorded = known.open_run->started;
       trial.placement = known.open_run->placement;
       trial.detail.job = known.open_run->job;
@@ -417,6 +418,12 @@ NNI_INLINE const Ledger::Trial* Ledger::find_live(RunId run) const {
 }
 
 NNI_INLINE bool Ledger::is_live(RunId run) const { return find_live(run) != nullptr; }
+
+NNI_INLINE std::optional<RunId> Ledger::live_run(TrialId id) const {
+  const auto found = trials_.find(id);
+  if (found == trials_.end() || !found->second.submitted) return std::nullopt;
+  return found->second.run;
+}
 
 NNI_INLINE const Placement* Ledger::placement(RunId run) const {
   const Trial* trial = find_live(run);

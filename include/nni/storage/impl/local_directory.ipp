@@ -8,6 +8,7 @@
 
 #include <nni/async/offload.hpp>
 #include <nni/core/error.hpp>
+#include <nni/storage/detail/file_watcher.hpp>
 #include <nni/storage/local_directory.hpp>
 
 namespace nni::storage {
@@ -124,6 +125,16 @@ NNI_INLINE awaitable<void> LocalDirectory::remove(RemotePath remote) {
   co_await std::move(work);
 }
 
-NNI_INLINE awaitable<void> LocalDirectory::close() { co_return; }
+NNI_INLINE awaitable<void> LocalDirectory::changed(RemotePath remote) {
+  const std::filesystem::path path = resolve(remote);
+  if (!watcher_) watcher_ = std::make_shared<detail::FileWatcher>(context_->executor());
+  return watcher_->changed(path);
+}
+
+NNI_INLINE awaitable<void> LocalDirectory::close() {
+  if (watcher_) watcher_->close();
+  watcher_.reset();
+  co_return;
+}
 
 }  // namespace nni::storage

@@ -53,6 +53,7 @@ class HttpInbox {
   }
 
   awaitable<void> settle(RunId run) {
+    phases_.erase(run);
     auto arrived = server_.settle(run);
     co_await std::move(arrived);
     server_.dismiss(run);
@@ -73,13 +74,43 @@ class HttpInbox {
     requests_.clear();
   }
 
-  static std::string record(const TrialJobForm& form) {
-    return trial::parameter_record(form.parameter, form.parameters);
+  void admit(const TrialJobForm& form) {
+    server_.admit(form.run, record_of(form));
+    admitted(form);
+  }
+
+  void restore(RunId run, std::string_view token, TrialJobForm form) {
+    form.run = run;
+    server_.restore(run, token, record_of(form));
+    admitted(form);
+  }
+
+  void send(RunId run, const Parameters& parameters) {
+    Phase& phase = phases_[run];
+    // The position of a run that was not prepared is not known here; NNI's library does not look at it.
+    const ParameterId id = phase.known ? phase.parameter : ParameterId{run.trial.sequence()};
+    server_.send(run, trial::parameter_record(id, parameters, phase.known ? ++phase.last : 0));
   }
 
  private:
   // A receipt is the number of the request and the position in it, so that a receipt is never given twice.
   static constexpr unsigned receipt_bits = 24;
+
+  struct Phase {
+    bool known = false;
+    ParameterId parameter;
+    std::uint64_t last = 0;  // index of the last record
+  };
+
+  static std::string record_of(const TrialJobForm& form) {
+    return trial::parameter_record(form.parameter, form.parameters);
+  }
+
+  void admitted(const TrialJobForm& form) {
+    const auto phases = form.environment.find(std::string(trial::multi_phase_variable));
+    if (phases != form.environment.end() && trial::says_multi_phase(phases->second)) server_.expect_phases(form.run);
+    phases_[form.run] = Phase{true, form.parameter, 0};
+  }
 
   struct Request {
     trial::ChannelMessage message;
@@ -122,6 +153,7 @@ class HttpInbox {
   trial::ChannelServer server_;
   std::deque<TrialMessage> messages_;
   std::unordered_map<RunId, std::size_t> undelivered_;
+  std::unordered_map<RunId, Phase> phases_;
   std::unordered_map<std::uint64_t, Request> requests_;
   std::uint64_t last_request_ = 0;
   async::event changed_;
@@ -145,15 +177,16 @@ NNI_INLINE Http::Http(Http&&) noexcept = default;
 NNI_INLINE Http& Http::operator=(Http&&) noexcept = default;
 NNI_INLINE Http::~Http() = default;
 
+NNI_INLINE void Http::advertise(std::string host) { options_.advertise = std::move(host); }
+
 NNI_INLINE awaitable<void> Http::open(Context& context) {
   inbox_ = std::make_unique<detail::HttpInbox>(context, options_);
+  for (Restored& known : std::exchange(restored_, {})) inbox_->restore(known.run, known.token, std::move(known.form));
   auto opening = inbox_->server().open();
   co_await std::move(opening);
 }
 
-NNI_INLINE void Http::prepare(const TrialJobForm& form) {
-  inbox_->server().admit(form.run, detail::HttpInbox::record(form));
-}
+NNI_INLINE void Http::prepare(const TrialJobForm& form) { inbox_->admit(form); }
 
 NNI_INLINE EnvironmentVariables Http::environment(RunId run) {
   EnvironmentVariables result;
@@ -169,8 +202,7 @@ NNI_INLINE awaitable<void> Http::acknowledge(Receipt receipt) {
 }
 
 NNI_INLINE awaitable<void> Http::send(RunId run, Parameters parameters) {
-  // The position of a further record is not known here; NNI's library does not look at it.
-  inbox_->server().send(run, trial::parameter_record(ParameterId{run.trial.sequence()}, parameters));
+  inbox_->send(run, parameters);
   co_return;
 }
 
@@ -183,10 +215,16 @@ NNI_INLINE awaitable<void> Http::close() {
 }
 
 NNI_INLINE void Http::restore(RunId run, std::string_view token, const TrialJobForm& form) {
-  inbox_->server().restore(run, token, detail::HttpInbox::record(form));
+  if (inbox_) return inbox_->restore(run, token, form);
+  restored_.push_back({run, std::string(token), form});
 }
 
-NNI_INLINE std::string Http::token(RunId run) const { return inbox_->server().token(run); }
+NNI_INLINE std::string Http::token(RunId run) const {
+  if (inbox_) return inbox_->server().token(run);
+  for (const Restored& known : restored_)
+    if (known.run == run) return known.token;
+  return {};
+}
 NNI_INLINE unsigned short Http::port() const noexcept { return inbox_ ? inbox_->server().port() : options_.port; }
 
 }  // namespace nni::transport

@@ -90,6 +90,7 @@ struct Channel {
   std::deque<std::string> next;  // further records, each becomes `record` when it is asked for
   bool wanted = false;           // a request for parameters was made and not answered yet
   bool taken = false;            // `record` was given out
+  bool phases = false;           // each request wants a record of its own
   std::vector<HeldPolls::iterator> polls;
   std::vector<std::pair<std::uint32_t, std::size_t>> finals;  // sequence, hash of the value
 };
@@ -105,6 +106,7 @@ class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
   std::string admit(RunId run, std::string record);
   std::string url(RunId run);
   std::optional<Token> token_of(RunId run) const;
+  void expect_phases(RunId run);
   void send(RunId run, std::string record);
   void dismiss(RunId run);
   void stop();
@@ -206,6 +208,10 @@ NNI_INLINE std::optional<Token> ChannelCore::token_of(RunId run) const {
   const auto found = tokens_.find(run);
   if (found == tokens_.end()) return std::nullopt;
   return found->second;
+}
+
+NNI_INLINE void ChannelCore::expect_phases(RunId run) {
+  if (const auto found = tokens_.find(run); found != tokens_.end()) channels_.at(found->second).phases = true;
 }
 
 NNI_INLINE void ChannelCore::send(RunId run, std::string record) {
@@ -328,6 +334,7 @@ NNI_INLINE void ChannelCore::deliver(ChannelMessage message, net::Responder repl
 // ---- parameters
 
 NNI_INLINE bool ChannelCore::has_parameters(const Channel& channel) const noexcept {
+  if (channel.phases) return channel.wanted && (channel.taken ? !channel.next.empty() : !channel.record.empty());
   return (channel.wanted && !channel.record.empty()) || (channel.taken && !channel.next.empty());
 }
 
@@ -478,6 +485,7 @@ NNI_INLINE std::string ChannelServer::token(RunId run) const {
   return token ? token->text() : std::string();
 }
 
+NNI_INLINE void ChannelServer::expect_phases(RunId run) { core_->expect_phases(run); }
 NNI_INLINE void ChannelServer::send(RunId run, std::string record) { core_->send(run, std::move(record)); }
 NNI_INLINE awaitable<void> ChannelServer::settle(RunId) { return core_->settle(); }
 NNI_INLINE void ChannelServer::dismiss(RunId run) { core_->dismiss(run); }

@@ -1,0 +1,104 @@
+// IWYU pragma: private, include <nni/experiment/engine.hpp>
+#pragma once
+
+/// @file
+/// What an engine is asked for from outside its loops: orders of a program that drives it itself, runs of an earlier
+/// manager, files and further parameters of a run. Included by engine.hpp.
+
+#include <nni/experiment/engine.hpp>
+
+namespace nni::detail {
+
+template <class Parts>
+TrialId Engine<Parts>::order(NewTrial what) {
+  Transition transition;
+  const TrialId id = ledger_->order(std::move(what), now(), transition);
+  apply(transition);
+  wake();
+  return id;
+}
+
+template <class Parts>
+void Engine<Parts>::cancel(TrialId trial, StopReason why) {
+  Transition transition;
+  ledger_->cancel(trial, why, now(), transition);
+  apply(transition);
+  wake();
+}
+
+template <class Parts>
+void Engine<Parts>::adopt(const std::vector<JobReport>& reports) {
+  for (JobReport report : reports) {
+    if constexpr (requires { parts_.channel.resume(report.run); }) {
+      // What an ended run left in its channel is heard before its end, as always.
+      if (report.state != JobReport::State::never_started) parts_.channel.resume(report.run);
+      if (report.state == JobReport::State::ended || report.state == JobReport::State::unknown) {
+        if (report.state == JobReport::State::unknown) {
+          report.end.kind = EndKind::lost;
+          if (report.end.message.empty()) report.end.message = "the platform does not know it any more";
+        }
+        ended_before_.emplace_back(report.run, report.end, report.ended == TimePoint{} ? now() : report.ended);
+        report.state = JobReport::State::running;
+      }
+    }
+    Transition transition;
+    ledger_->adopted(report, now(), transition);
+    if (const Placement* held = ledger_->placement(report.run)) {
+      parts_.scheduler.hold(*held);
+      note_start(report.run, report.started == TimePoint{} ? Duration{} : now() - report.started);
+    }
+    apply(transition);
+  }
+}
+
+// Writes what the channel keeps in files for a run. @returns false when the run was cancelled meanwhile
+template <class Parts>
+awaitable<bool> Engine<Parts>::prepare_trial(const TrialJobForm& form) {
+  const RunId run = form.run;
+  preparing_.emplace(run, std::nullopt);
+  std::exception_ptr failure;
+  try {
+    auto work = parts_.channel.prepare(form);
+    co_await std::move(work);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const std::optional<StopReason> stopped = preparing_.extract(run).mapped();
+  if (failure) std::rethrow_exception(failure);
+  if (!stopped) co_return true;
+  JobEnd end{EndKind::killed, 0, "stopped before it started"};
+  end.why = *stopped;
+  Transition transition;
+  ledger_->event(JobEnded{run, std::move(end), now()}, now(), transition);
+  apply(transition);
+  co_return false;
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::hear_end(JobEnded end) {
+  auto settled = settle(end.run);
+  co_await std::move(settled);
+  Transition transition;
+  ledger_->event(end, now(), transition);
+  apply(transition);
+  wake();
+}
+
+// An advisor has more parameters for a running trial; one that has ended meanwhile needs none.
+template <class Parts>
+awaitable<void> Engine<Parts>::send_further(SendParameters what) {
+  const std::optional<RunId> run = ledger_->live_run(what.trial);
+  if (!run) co_return;
+  std::string failure;
+  try {
+    auto work = parts_.channel.send(*run, std::move(what.parameters));
+    co_await std::move(work);
+  } catch (const Error& error) {
+    if (async::is_cancellation(std::current_exception())) throw;
+    failure = error.what();
+  }
+  if (!failure.empty())
+    context_->log().warning("experiment", "run " + to_string(*run) + " could not be sent parameters: " + failure);
+}
+
+}  // namespace nni::detail

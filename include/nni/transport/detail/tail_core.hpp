@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <nni/async/awaitable.hpp>
+#include <nni/async/context.hpp>
+#include <nni/async/event.hpp>
+#include <nni/async/task_group.hpp>
+#include <nni/concepts/storage.hpp>
+#include <nni/core/event.hpp>
+#include <nni/core/ids.hpp>
+#include <nni/core/mount.hpp>
+#include <nni/core/queue.hpp>
+#include <nni/core/time.hpp>
+#include <nni/core/trial.hpp>
+#include <nni/trial/metrics_file.hpp>
+
+namespace nni::transport::detail {
+
+/// What `FileTail` needs of a storage, whatever its type.
+struct TailFiles {
+  std::function<awaitable<std::string>(RemotePath, std::uint64_t, std::size_t)> read{};
+  std::function<awaitable<void>(std::filesystem::path, RemotePath)> upload{};
+  std::function<awaitable<std::vector<FileInfo>>(RemotePath)> list{};
+  std::function<awaitable<void>(RemotePath)> changed{};  ///< empty where nothing can be watched
+  std::function<std::filesystem::path(TrialId)> root{};  ///< where a trial sees the storage
+};
+
+/// Settings of `TailCore`, as `FileTailOptions` says.
+struct TailSettings {
+  std::string directory;
+  std::size_t max_record_bytes = 0;
+  Duration first_pause{};
+  Duration longest_pause{};
+};
+
+/// Everything that a `FileTail` is while it is open: one reader per live run.
+class TailCore : public std::enable_shared_from_this<TailCore> {
+ public:
+  TailCore(Context& context, TailFiles files, TailSettings settings)
+      : context_(&context), files_(std::move(files)), settings_(std::move(settings)), readers_(context) {}
+
+  awaitable<void> prepare(TrialJobForm form);
+  void resume(RunId run);
+  std::filesystem::path directory_in_trial(RunId run) const;
+  awaitable<TrialMessage> next();
+  awaitable<void> send(RunId run, Parameters parameters);
+  awaitable<void> settle(RunId run);
+  awaitable<void> close();
+
+ private:
+  /// A run whose file is read.
+  struct Tail {
+    explicit Tail(RunId which, std::size_t max_record) : run(which), reader(max_record) {}
+    RunId run;
+    ParameterId parameter;
+    trial::MetricsFileReader reader;
+    std::uint64_t offset = 0;                 // read so far
+    std::uint32_t finals = 0;                 // NNI's library numbers all of them 0
+    std::optional<std::uint64_t> last_phase;  // index of the newest parameter file; unknown after a resume
+    std::size_t undelivered = 0;
+    bool over = false;  // the run has ended: one more look, then enough
+    bool done = false;
+    bool settled = false;  // nobody will ask any more
+    async::event told;     // over, done, or a message was taken
+  };
+  using TailPtr = std::shared_ptr<Tail>;
+
+  RemotePath path_of(RunId run, std::string_view file) const;
+  TailPtr begin(RunId run);
+  awaitable<void> write(std::string text, RemotePath to);
+  awaitable<void> follow(TailPtr tail);
+  awaitable<bool> read_more(TailPtr tail);
+  awaitable<bool> look(TailPtr tail);
+  awaitable<void> pause(TailPtr tail, Duration time);
+  awaitable<bool> watch(TailPtr tail);
+  void take(Tail& tail, const trial::MetricsFileItem& item);
+  void push(Tail& tail, TrialMessage message);
+  void forget(const Tail& tail);
+
+  Context* context_;
+  TailFiles files_;
+  TailSettings settings_;
+  async::task_group readers_;
+  std::unordered_map<RunId, TailPtr> tails_;
+  Queue<TrialMessage> messages_;
+  async::event arrived_;
+  std::uint64_t last_receipt_ = 0;
+  bool closed_ = false;
+  bool told_unwatched_ = false;
+  bool told_trouble_ = false;
+};
+
+}  // namespace nni::transport::detail
+
+#if NNI_HEADER_ONLY
+#include <nni/transport/detail/impl/tail_core.ipp>
+#endif
