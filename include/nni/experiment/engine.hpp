@@ -284,133 +284,23 @@ class Engine {
     }
   }
 
-  awaitable<void> written_loop() {
-    while (true) {
-      while (written_.empty()) {
-        auto change = written_changed_.wait();
-        co_await std::move(change);
-      }
-      const StorePosition position = written_.back().position;
-      auto stored = parts_.store.written(position);
-      co_await std::move(stored);
-      while (!written_.empty() && written_.front().position <= position) {
-        Action action = std::move(written_.front().action);
-        written_.pop_front();
-        auto work = carry_out(std::move(action));
-        co_await std::move(work);
-      }
-    }
-  }
+  awaitable<void> written_loop();
 
-  awaitable<void> synced_loop() {
-    while (true) {
-      while (synced_.empty()) {
-        auto change = synced_changed_.wait();
-        co_await std::move(change);
-      }
-      const StorePosition position = synced_.back().position;
-      auto stored = parts_.store.synced(position);
-      co_await std::move(stored);
-      while (!synced_.empty() && synced_.front().position <= position) {
-        Action action = std::move(synced_.front().action);
-        synced_.pop_front();
-        auto work = carry_out(std::move(action));
-        co_await std::move(work);
-      }
-    }
-  }
+  awaitable<void> synced_loop();
 
   // ---- sources of events --------------------------------------------------------------------------------------
 
-  awaitable<void> message_loop() {
-    Transition transition;
-    while (true) {
-      // What cannot be kept is not taken, so that those who report wait instead of filling the memory.
-      while (!store_trouble_.empty() && written_.size() >= most_unwritten) {
-        auto change = trouble_over_.wait();
-        co_await std::move(change);
-      }
-      auto next = parts_.channel.next_message();
-      TrialMessage message = co_await std::move(next);
-      NNI_CRASH_POINT("message received");
-      if (message.kind == TrialMessage::Kind::garbage && ledger_->counts().garbage == 0)
-        context_->log().warning(
-            "experiment", "run " + to_string(message.metric.run) +
-                              " sent something that is not a metric; it is skipped, like any further: " + message.text);
-      transition.clear();
-      ledger_->message(std::move(message), transition);
-      apply(transition);
-    }
-  }
+  awaitable<void> message_loop();
 
   awaitable<void> hear_end(JobEnded end);
   awaitable<void> send_further(SendParameters what);
 
-  awaitable<void> event_loop() {
-    Transition transition;
-    while (true) {
-      auto next = parts_.service.next_event();
-      JobEvent event = co_await std::move(next);
-      if (const auto* started = std::get_if<JobStarted>(&event)) {
-        note_start(started->run, Duration{});
-      } else if (const auto* queued = std::get_if<JobQueued>(&event)) {
-        board_->set_waiting_reason(queued->reason);
-      } else if (const auto* ended = std::get_if<JobEnded>(&event)) {
-        NNI_CRASH_POINT("exit seen");
-        auto settled = settle(ended->run);
-        co_await std::move(settled);
-      } else {
-        resources_stale_ = true;
-      }
-      transition.clear();
-      ledger_->event(event, now(), transition);
-      apply(transition);
-      if constexpr (requires { parts_.advisor.trial_started(RunId{}); })
-        if (const auto* started = std::get_if<JobStarted>(&event)) parts_.advisor.trial_started(started->run);
-      wake();
-    }
-  }
+  awaitable<void> event_loop();
 
   // Results of a run are heard before its end is.
-  awaitable<void> settle(RunId run) {
-    auto work = parts_.channel.settle(run);
-    if constexpr (Parts::carried) {
-      co_await std::move(work);
-    } else {
-      bool lost = false;
-      try {
-        auto limited = async::with_timeout(std::move(work), std::chrono::seconds(5));
-        co_await std::move(limited);
-      } catch (const Error& error) {
-        if (error.code() != make_error_code(Errc::timed_out)) throw;
-        lost = true;
-      }
-      if (lost) board_->count_unsettled();
-      if (lost)
-        context_->log().warning(
-            "experiment", "messages of run " + to_string(run) + " did not arrive within 5 s of its end");
-    }
-  }
+  awaitable<void> settle(RunId run);
 
-  awaitable<void> order_loop() {
-    Transition transition;
-    while (true) {
-      auto next = parts_.advisor.next_order();
-      Order order = co_await std::move(next);
-      transition.clear();
-      if (auto* trial = std::get_if<NewTrial>(&order)) {
-        ledger_->order(std::move(*trial), now(), transition);
-      } else if (auto* further = std::get_if<SendParameters>(&order)) {
-        group_->spawn(send_further(std::move(*further)));
-      } else if (const auto* kill = std::get_if<KillTrial>(&order)) {
-        ledger_->cancel(kill->trial, StopReason::early_stop, now(), transition);
-      } else if (std::holds_alternative<NoMoreTrials>(order)) {
-        ledger_->no_more_trials();
-      }
-      apply(transition);
-      wake();
-    }
-  }
+  awaitable<void> order_loop();
 
   // ---- decisions ----------------------------------------------------------------------------------------------
 
@@ -533,5 +423,6 @@ class Engine {
 
 }  // namespace nni::detail
 
+#include <nni/experiment/engine_loops.hpp>
 #include <nni/experiment/engine_orders.hpp>
 #include <nni/experiment/engine_steering.hpp>

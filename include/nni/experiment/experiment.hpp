@@ -250,4 +250,6 @@ Experiment(First, Rest...) -> Experiment<detail::OptionsComeFirst>;
 
 }  // namespace nni
 
+#include <nni/experiment/experiment_parts.hpp>
+#include <nni/experiment/experiment_resume.hpp>
 #include <nni/experiment/experiment_run.hpp>
