@@ -1618,6 +1618,7 @@ class TrialJobDetail {
   TrialJobStatus status = TrialJobStatus::unknown;
   ParameterId parameter;
   Parameters parameters;
+  std::uint32_t parameter_index = 0;  ///< of the newest parameters: above 0 when a running trial was sent others
   std::optional<TimePoint> submit_time;
   std::optional<TimePoint> start_time;
   std::optional<TimePoint> end_time;
@@ -2070,6 +2071,15 @@ concept Advisor =
 
 }  // namespace nni
 
+// ---- nni/concepts/trouble.hpp
+
+namespace nni {
+
+/// Told why something has to wait, in a sentence for people; an empty one: it goes on. Called on the executor.
+using TroubleListener = std::function<void(const std::string& reason)>;
+
+}  // namespace nni
+
 // ---- nni/core/store_event.hpp
 
 namespace nni {
@@ -2234,8 +2244,10 @@ namespace nni {
 ///
 /// A model promises:
 ///  1. `append` never blocks and keeps the order; the position that it returns covers the events given;
-///  2. `written(at)` and `synced(at)` return once every event up to `at` has that strength; when the store fails
-///     they throw, now and from then on, and never claim what is not true;
+///  2. `written(at)` and `synced(at)` return once every event up to `at` has that strength, and never claim what is not
+///     true. A store that cannot write for now (no space, an input/output error) keeps what it was given, in order,
+///     tells its trouble listener, tries again by itself, and they go on waiting. When it can never keep its promise,
+///     or after `give_up`, they throw, now and from then on;
 ///  3. `open` answers with an empty snapshot for a new experiment and otherwise with what all synced and written
 ///     events amount to; it refuses a store that another process owns (`Errc::in_use`, naming the owner) and one
 ///     that it cannot understand (`Errc::store_corrupt`), changing neither;
@@ -2244,6 +2256,8 @@ namespace nni {
 ///  6. the whole history is paged, never held: memory per finished trial is bounded (a store that lives in memory
 ///     is the exception and says so);
 ///  7. `close` writes and syncs what was appended, then frees the store for others.
+///
+/// A store that may have to wait for space also has `on_trouble(TroubleListener)` and `give_up()`.
 ///
 /// @tparam D  policy type; declares `using role = nni::role::data_store;`
 /// @see nni::datastore::Memory, nni::datastore::Sqlite
@@ -2308,6 +2322,13 @@ concept Storage =
     };
 
 /// A storage that can tell when a file has grown; readers of others look from time to time.
+///
+/// A model promises, beside what `Storage` promises,
+///  7. the first `changed` for a file begins to watch it and returns at once; each later one returns when the file has
+///     changed since the last return, so that who reads after each return misses nothing;
+///  8. a cancelled `changed` ends the watch of its file; `close` ends all, with `Errc::closed` for who waits;
+///  9. a file that cannot be watched, although the storage can in general, is `Errc::unsupported`: its reader looks from
+///     time to time.
 template <class S>
 concept WatchableStorage = Storage<S> && requires(S& s, RemotePath path) {
   { s.changed(path) } -> AwaitableOf<void>;
@@ -2350,8 +2371,11 @@ concept TrialChannel = requires(T& t, RunId run, Parameters parameters, Receipt 
 ///  8. `environment` says what the process of a run must be told to find the channel; it is called once before the
 ///     run is submitted, does no I/O, and the values may hold secrets: they go to the trial and nowhere else;
 ///  9. a transport that brings parameters to trials has a member `prepare(const TrialJobForm&)`, which is called before
-///     `environment`: every request of the run for its first parameters is answered from the form;
-/// 10. `close` ends whatever `open` started; a pending `next_message` ends with `Errc::closed`.
+///     `environment`: every request of the run for its first parameters is answered from the form. It may return
+///     `awaitable<void>`, for files that have to be written: the run is submitted when it has returned;
+/// 10. `close` ends whatever `open` started; a pending `next_message` ends with `Errc::closed`;
+/// 11. a transport whose messages outlive the manager has a member `resume(RunId)`, which is called for each run that
+///     an earlier manager had submitted: what the run reported, or goes on to report, is delivered, at least once.
 ///
 /// @tparam T      policy type; declares `using role = nni::role::metric_transport;`
 /// @tparam Store  the storage of the experiment
@@ -2451,10 +2475,19 @@ concept LogSource = TrainingService<S> && requires(S& s, RunId run, std::string 
   { s.fetch_log(run, std::move(stream)) } -> AwaitableOf<std::string>;
 };
 
-/// A service with configuration keys of its own, beside its typed options.
+/// A service with configuration keys of its own, beside its typed options (`TrainingSession::set_cluster_metadata`).
+///
+/// A model promises, beside what `TrainingService` promises,
+/// 10. `cluster_metadata_keys` lists its keys, always the same; a session gives it these keys and no others;
+/// 11. `set_cluster_metadata` is called before `start` only and binds the value to the typed options; what
+///     `get_cluster_metadata` then returns is accepted again, and means the same;
+/// 12. a value that it cannot use, or a key that is not listed, is a `ConfigError` that names the key, the value and
+///     the accepted form, and changes nothing;
+/// 13. `get_cluster_metadata` answers for each listed key at any time, also when nothing was set.
 template <class S>
 concept ConfigurableService =
     TrainingService<S> && requires(S& s, const S& cs, std::string key, const boost::json::value& value) {
+      { cs.cluster_metadata_keys() } -> std::same_as<std::span<const std::string_view>>;
       { s.set_cluster_metadata(key, value) } -> std::same_as<void>;
       { cs.get_cluster_metadata(key) } -> std::same_as<boost::json::value>;
     };
@@ -4138,6 +4171,9 @@ class Ledger {
   /// True between `intend` and the end of the run.
   [[nodiscard]] bool is_live(RunId run) const;
 
+  /// The live run of a trial; nothing when it waits or has ended.
+  [[nodiscard]] std::optional<RunId> live_run(TrialId trial) const;
+
   /// Where a live run is; nothing for others.
   [[nodiscard]] const Placement* placement(RunId run) const;
 
@@ -4238,6 +4274,8 @@ class Board {
   /// An earlier result does not fit the search space in force.
   void count_unfitting() noexcept { ++unfitting_; }
   void set_unfitting(std::uint64_t count) noexcept { unfitting_ = count; }
+  /// What keeps everything waiting, for people; it is shown before any other reason. Empty: nothing.
+  void set_trouble(std::string reason) { trouble_ = std::move(reason); }
 
   /// Active time of this run so far.
   void set_active(Duration active) noexcept { active_ = active; }
@@ -4262,6 +4300,7 @@ class Board {
   std::string paused_;
   std::shared_ptr<ControlCore> control_;
   std::uint64_t unfitting_ = 0;
+  std::string trouble_;
   Duration earlier_{};
   Duration active_{};
   std::uint64_t finished_before_ = 0;
@@ -4309,10 +4348,25 @@ class Engine {
     loops.spawn(order_loop());
     loops.spawn(control_loop());
     loops.spawn(limit_loop());
+    for (JobEnded& end : std::exchange(ended_before_, {})) loops.spawn(hear_end(std::move(end)));
     if (stopping_) loops.spawn(give_up());
     for (auto& waiting : std::exchange(early_, {})) loops.spawn(tell_when_recorded(std::move(waiting)));
     auto all = loops.join();
     co_await std::move(all);
+  }
+
+  /// Hears of trouble of the store and of the service from now on; the engine outlives their run.
+  void listen() {
+    if constexpr (requires { parts_.store.on_trouble(TroubleListener()); })
+      parts_.store.on_trouble([this](const std::string& reason) { note_trouble(store_trouble_, reason); });
+    if constexpr (requires { parts_.service.on_trouble(TroubleListener()); })
+      parts_.service.on_trouble([this](const std::string& reason) { note_trouble(service_trouble_, reason); });
+  }
+
+  /// The inverse of `listen`.
+  void stop_listening() {
+    if constexpr (requires { parts_.store.on_trouble(TroubleListener()); }) parts_.store.on_trouble({});
+    if constexpr (requires { parts_.service.on_trouble(TroubleListener()); }) parts_.service.on_trouble({});
   }
 
   /// No trial starts any more, live ones are told to stop; `run` returns when they have ended. Executor only.
@@ -4342,18 +4396,24 @@ class Engine {
   /// Makes a change that somebody asked for, and records it. Executor only.
   void carry_out(Change change);
 
-  /// Tells the ledger what became of runs of an earlier manager.
-  void adopt(const std::vector<JobReport>& reports) {
-    for (const JobReport& report : reports) {
-      Transition transition;
-      ledger_->adopted(report, now(), transition);
-      if (const Placement* held = ledger_->placement(report.run)) {
-        parts_.scheduler.hold(*held);
-        note_start(report.run, report.started == TimePoint{} ? Duration{} : now() - report.started);
-      }
-      apply(transition);
-    }
+  // ---- orders of a program that drives the experiment itself; executor only ---------------------------------------
+
+  /// Orders a trial. @returns its id
+  TrialId order(NewTrial what);
+
+  /// Stops a trial in any state; unknown or ended ones are ignored.
+  void cancel(TrialId trial, StopReason why);
+
+  /// Sends further parameters to a live run. @throws Error  what the channel says, see `TrialChannel`
+  awaitable<void> send(RunId run, Parameters parameters) { return parts_.channel.send(run, std::move(parameters)); }
+
+  /// Runs work beside the loops; it ends with them, and must not throw.
+  void spawn(awaitable<void> work) {
+    if (group_) group_->spawn(std::move(work));
   }
+
+  /// Tells the ledger what became of runs of an earlier manager.
+  void adopt(const std::vector<JobReport>& reports);
 
   /// Carries out a transition.
   void apply(Transition& transition) {
@@ -4397,6 +4457,16 @@ class Engine {
   void cancel_by_user(TrialId trial);
   awaitable<void> tell_when_recorded(std::shared_ptr<std::promise<bool>> answer);
   void retry_later(const RetryLater& later);
+
+  // Nothing starts while records cannot be kept, and nobody is asked for more.
+  [[nodiscard]] bool in_trouble() const noexcept { return !store_trouble_.empty() || !service_trouble_.empty(); }
+
+  void note_trouble(std::string& which, const std::string& reason) {
+    which = reason;
+    board_->set_trouble(!store_trouble_.empty() ? store_trouble_ : service_trouble_);
+    if (!in_trouble()) trouble_over_.notify();
+    wake();
+  }
 
   void wake() {
     dirty_ = true;
@@ -4448,10 +4518,17 @@ class Engine {
     }
   }
 
+  awaitable<bool> prepare_trial(const TrialJobForm& form);
+
   awaitable<void> submit_trial(TrialJobForm form) {
     const RunId run = form.run;
     std::optional<std::string> failure;
     try {
+      if constexpr (Parts::prepares_files) {
+        auto preparing = prepare_trial(form);
+        const bool wanted = co_await std::move(preparing);
+        if (!wanted) co_return;
+      }
       auto work = parts_.service.submit_trial_job(std::move(form));
       co_await std::move(work);
       NNI_CRASH_POINT("spawned");
@@ -4469,6 +4546,10 @@ class Engine {
   }
 
   awaitable<void> cancel_trial(RunId run, StopReason why) {
+    if (const auto early = preparing_.find(run); early != preparing_.end()) {
+      early->second = why;
+      co_return;
+    }
     try {
       auto work = parts_.service.cancel_trial_job(run, why);
       co_await std::move(work);
@@ -4478,121 +4559,23 @@ class Engine {
     }
   }
 
-  awaitable<void> written_loop() {
-    while (true) {
-      while (written_.empty()) {
-        auto change = written_changed_.wait();
-        co_await std::move(change);
-      }
-      const StorePosition position = written_.back().position;
-      auto stored = parts_.store.written(position);
-      co_await std::move(stored);
-      while (!written_.empty() && written_.front().position <= position) {
-        Action action = std::move(written_.front().action);
-        written_.pop_front();
-        auto work = carry_out(std::move(action));
-        co_await std::move(work);
-      }
-    }
-  }
+  awaitable<void> written_loop();
 
-  awaitable<void> synced_loop() {
-    while (true) {
-      while (synced_.empty()) {
-        auto change = synced_changed_.wait();
-        co_await std::move(change);
-      }
-      const StorePosition position = synced_.back().position;
-      auto stored = parts_.store.synced(position);
-      co_await std::move(stored);
-      while (!synced_.empty() && synced_.front().position <= position) {
-        Action action = std::move(synced_.front().action);
-        synced_.pop_front();
-        auto work = carry_out(std::move(action));
-        co_await std::move(work);
-      }
-    }
-  }
+  awaitable<void> synced_loop();
 
   // ---- sources of events --------------------------------------------------------------------------------------
 
-  awaitable<void> message_loop() {
-    Transition transition;
-    while (true) {
-      auto next = parts_.channel.next_message();
-      TrialMessage message = co_await std::move(next);
-      NNI_CRASH_POINT("message received");
-      if (message.kind == TrialMessage::Kind::garbage && ledger_->counts().garbage == 0)
-        context_->log().warning(
-            "experiment", "run " + to_string(message.metric.run) +
-                              " sent something that is not a metric; it is skipped, like any further: " + message.text);
-      transition.clear();
-      ledger_->message(std::move(message), transition);
-      apply(transition);
-    }
-  }
+  awaitable<void> message_loop();
 
-  awaitable<void> event_loop() {
-    Transition transition;
-    while (true) {
-      auto next = parts_.service.next_event();
-      JobEvent event = co_await std::move(next);
-      if (const auto* started = std::get_if<JobStarted>(&event)) {
-        note_start(started->run, Duration{});
-      } else if (const auto* queued = std::get_if<JobQueued>(&event)) {
-        board_->set_waiting_reason(queued->reason);
-      } else if (const auto* ended = std::get_if<JobEnded>(&event)) {
-        NNI_CRASH_POINT("exit seen");
-        auto settled = settle(ended->run);
-        co_await std::move(settled);
-      } else {
-        resources_stale_ = true;
-      }
-      transition.clear();
-      ledger_->event(event, now(), transition);
-      apply(transition);
-      wake();
-    }
-  }
+  awaitable<void> hear_end(JobEnded end);
+  awaitable<void> send_further(SendParameters what);
+
+  awaitable<void> event_loop();
 
   // Results of a run are heard before its end is.
-  awaitable<void> settle(RunId run) {
-    auto work = parts_.channel.settle(run);
-    if constexpr (Parts::carried) {
-      co_await std::move(work);
-    } else {
-      bool lost = false;
-      try {
-        auto limited = async::with_timeout(std::move(work), std::chrono::seconds(5));
-        co_await std::move(limited);
-      } catch (const Error& error) {
-        if (error.code() != make_error_code(Errc::timed_out)) throw;
-        lost = true;
-      }
-      if (lost) board_->count_unsettled();
-      if (lost)
-        context_->log().warning(
-            "experiment", "messages of run " + to_string(run) + " did not arrive within 5 s of its end");
-    }
-  }
+  awaitable<void> settle(RunId run);
 
-  awaitable<void> order_loop() {
-    Transition transition;
-    while (true) {
-      auto next = parts_.advisor.next_order();
-      Order order = co_await std::move(next);
-      transition.clear();
-      if (auto* trial = std::get_if<NewTrial>(&order)) {
-        ledger_->order(std::move(*trial), now(), transition);
-      } else if (const auto* kill = std::get_if<KillTrial>(&order)) {
-        ledger_->cancel(kill->trial, StopReason::early_stop, now(), transition);
-      } else if (std::holds_alternative<NoMoreTrials>(order)) {
-        ledger_->no_more_trials();
-      }
-      apply(transition);
-      wake();
-    }
-  }
+  awaitable<void> order_loop();
 
   // ---- decisions ----------------------------------------------------------------------------------------------
 
@@ -4605,12 +4588,12 @@ class Engine {
         auto work = carry_out(std::move(action));
         co_await std::move(work);
       }
-      if (const std::size_t wanted = ledger_->wanted(); wanted != 0) {
+      if (const std::size_t wanted = in_trouble() ? 0 : ledger_->wanted(); wanted != 0) {
         ledger_->requested(wanted);
         auto work = parts_.advisor.request(wanted);
         co_await std::move(work);
       }
-      if (ledger_->next_waiting()) {
+      if (!in_trouble() && ledger_->next_waiting()) {
         auto work = place_waiting();
         co_await std::move(work);
       }
@@ -4635,9 +4618,9 @@ class Engine {
       resources_ = co_await std::move(work);
     }
     board_->set_waiting_reason({});
-    const ResourceRequest request{options_->trial_gpu_number};
     Transition transition;
     while (const std::optional<TrialId> trial = ledger_->next_waiting()) {
+      const ResourceRequest request = parts_.request(*trial);
       PlacementResult answer = parts_.scheduler.place(request, resources_);
       if (auto* wait = std::get_if<Wait>(&answer)) {
         board_->set_waiting_reason(std::move(wait->reason));
@@ -4687,10 +4670,19 @@ class Engine {
   async::event limits_changed_;
   std::vector<std::shared_ptr<std::promise<bool>>> early_;  // asked for before the loops ran
 
+  static constexpr std::size_t most_unwritten = 10'000;
+
+  std::string store_trouble_;
+  std::string service_trouble_;
+  async::event trouble_over_;
+
   StorePosition last_;
   Queue<Pending> written_;
   Queue<Pending> synced_;
   Queue<Action> inbox_;
+
+  std::vector<JobEnded> ended_before_;                              // adopted, and their messages not heard yet
+  std::unordered_map<RunId, std::optional<StopReason>> preparing_;  // to be submitted soon, perhaps cancelled already
 
   ResourceSnapshot resources_;
   bool resources_stale_ = true;
@@ -4703,6 +4695,250 @@ class Engine {
   std::priority_queue<Due, std::vector<Due>, std::greater<>> retries_;
   std::deque<std::pair<SteadyPoint, RunId>> starts_;  // in the order of time
 };
+
+}  // namespace nni::detail
+
+// ---- nni/experiment/engine_loops.hpp
+
+// IWYU pragma: private, include <nni/experiment/engine.hpp>
+
+/// @file
+/// Bodies of `detail::Engine`: the loops that wait for records, messages, platform events and orders. Included by
+/// engine.hpp.
+
+namespace nni::detail {
+
+template <class Parts>
+awaitable<void> Engine<Parts>::written_loop() {
+  while (true) {
+    while (written_.empty()) {
+      auto change = written_changed_.wait();
+      co_await std::move(change);
+    }
+    const StorePosition position = written_.back().position;
+    auto stored = parts_.store.written(position);
+    co_await std::move(stored);
+    while (!written_.empty() && written_.front().position <= position) {
+      Action action = std::move(written_.front().action);
+      written_.pop_front();
+      auto work = carry_out(std::move(action));
+      co_await std::move(work);
+    }
+  }
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::synced_loop() {
+  while (true) {
+    while (synced_.empty()) {
+      auto change = synced_changed_.wait();
+      co_await std::move(change);
+    }
+    const StorePosition position = synced_.back().position;
+    auto stored = parts_.store.synced(position);
+    co_await std::move(stored);
+    while (!synced_.empty() && synced_.front().position <= position) {
+      Action action = std::move(synced_.front().action);
+      synced_.pop_front();
+      auto work = carry_out(std::move(action));
+      co_await std::move(work);
+    }
+  }
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::message_loop() {
+  Transition transition;
+  while (true) {
+    // What cannot be kept is not taken, so that those who report wait instead of filling the memory.
+    while (!store_trouble_.empty() && written_.size() >= most_unwritten) {
+      auto change = trouble_over_.wait();
+      co_await std::move(change);
+    }
+    auto next = parts_.channel.next_message();
+    TrialMessage message = co_await std::move(next);
+    NNI_CRASH_POINT("message received");
+    if (message.kind == TrialMessage::Kind::garbage && ledger_->counts().garbage == 0)
+      context_->log().warning(
+          "experiment", "run " + to_string(message.metric.run) +
+                            " sent something that is not a metric; it is skipped, like any further: " + message.text);
+    transition.clear();
+    ledger_->message(std::move(message), transition);
+    apply(transition);
+  }
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::event_loop() {
+  Transition transition;
+  while (true) {
+    auto next = parts_.service.next_event();
+    JobEvent event = co_await std::move(next);
+    if (const auto* started = std::get_if<JobStarted>(&event)) {
+      note_start(started->run, Duration{});
+    } else if (const auto* queued = std::get_if<JobQueued>(&event)) {
+      board_->set_waiting_reason(queued->reason);
+    } else if (const auto* ended = std::get_if<JobEnded>(&event)) {
+      NNI_CRASH_POINT("exit seen");
+      auto settled = settle(ended->run);
+      co_await std::move(settled);
+    } else {
+      resources_stale_ = true;
+    }
+    transition.clear();
+    ledger_->event(event, now(), transition);
+    apply(transition);
+    if constexpr (requires { parts_.advisor.trial_started(RunId{}); })
+      if (const auto* started = std::get_if<JobStarted>(&event)) parts_.advisor.trial_started(started->run);
+    wake();
+  }
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::settle(RunId run) {
+  auto work = parts_.channel.settle(run);
+  if constexpr (Parts::carried) {
+    co_await std::move(work);
+  } else {
+    bool lost = false;
+    try {
+      auto limited = async::with_timeout(std::move(work), std::chrono::seconds(5));
+      co_await std::move(limited);
+    } catch (const Error& error) {
+      if (error.code() != make_error_code(Errc::timed_out)) throw;
+      lost = true;
+    }
+    if (lost) board_->count_unsettled();
+    if (lost)
+      context_->log().warning(
+          "experiment", "messages of run " + to_string(run) + " did not arrive within 5 s of its end");
+  }
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::order_loop() {
+  Transition transition;
+  while (true) {
+    auto next = parts_.advisor.next_order();
+    Order order = co_await std::move(next);
+    transition.clear();
+    if (auto* trial = std::get_if<NewTrial>(&order)) {
+      ledger_->order(std::move(*trial), now(), transition);
+    } else if (auto* further = std::get_if<SendParameters>(&order)) {
+      group_->spawn(send_further(std::move(*further)));
+    } else if (const auto* kill = std::get_if<KillTrial>(&order)) {
+      ledger_->cancel(kill->trial, StopReason::early_stop, now(), transition);
+    } else if (std::holds_alternative<NoMoreTrials>(order)) {
+      ledger_->no_more_trials();
+    }
+    apply(transition);
+    wake();
+  }
+}
+
+}  // namespace nni::detail
+
+// ---- nni/experiment/engine_orders.hpp
+
+// IWYU pragma: private, include <nni/experiment/engine.hpp>
+
+/// @file
+/// What an engine is asked for from outside its loops: orders of a program that drives it itself, runs of an earlier
+/// manager, files and further parameters of a run. Included by engine.hpp.
+
+namespace nni::detail {
+
+template <class Parts>
+TrialId Engine<Parts>::order(NewTrial what) {
+  Transition transition;
+  const TrialId id = ledger_->order(std::move(what), now(), transition);
+  apply(transition);
+  wake();
+  return id;
+}
+
+template <class Parts>
+void Engine<Parts>::cancel(TrialId trial, StopReason why) {
+  Transition transition;
+  ledger_->cancel(trial, why, now(), transition);
+  apply(transition);
+  wake();
+}
+
+template <class Parts>
+void Engine<Parts>::adopt(const std::vector<JobReport>& reports) {
+  for (JobReport report : reports) {
+    if constexpr (requires { parts_.channel.resume(report.run); }) {
+      // What an ended run left in its channel is heard before its end, as always.
+      if (report.state != JobReport::State::never_started) parts_.channel.resume(report.run);
+      if (report.state == JobReport::State::ended || report.state == JobReport::State::unknown) {
+        if (report.state == JobReport::State::unknown) {
+          report.end.kind = EndKind::lost;
+          if (report.end.message.empty()) report.end.message = "the platform does not know it any more";
+        }
+        ended_before_.emplace_back(report.run, report.end, report.ended == TimePoint{} ? now() : report.ended);
+        report.state = JobReport::State::running;
+      }
+    }
+    Transition transition;
+    ledger_->adopted(report, now(), transition);
+    if (const Placement* held = ledger_->placement(report.run)) {
+      parts_.scheduler.hold(*held);
+      note_start(report.run, report.started == TimePoint{} ? Duration{} : now() - report.started);
+    }
+    apply(transition);
+  }
+}
+
+// Writes what the channel keeps in files for a run. @returns false when the run was cancelled meanwhile
+template <class Parts>
+awaitable<bool> Engine<Parts>::prepare_trial(const TrialJobForm& form) {
+  const RunId run = form.run;
+  preparing_.emplace(run, std::nullopt);
+  std::exception_ptr failure;
+  try {
+    auto work = parts_.channel.prepare(form);
+    co_await std::move(work);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const std::optional<StopReason> stopped = preparing_.extract(run).mapped();
+  if (failure) std::rethrow_exception(failure);
+  if (!stopped) co_return true;
+  JobEnd end{EndKind::killed, 0, "stopped before it started"};
+  end.why = *stopped;
+  Transition transition;
+  ledger_->event(JobEnded{run, std::move(end), now()}, now(), transition);
+  apply(transition);
+  co_return false;
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::hear_end(JobEnded end) {
+  auto settled = settle(end.run);
+  co_await std::move(settled);
+  Transition transition;
+  ledger_->event(end, now(), transition);
+  apply(transition);
+  wake();
+}
+
+// An advisor has more parameters for a running trial; one that has ended meanwhile needs none.
+template <class Parts>
+awaitable<void> Engine<Parts>::send_further(SendParameters what) {
+  const std::optional<RunId> run = ledger_->live_run(what.trial);
+  if (!run) co_return;
+  std::string failure;
+  try {
+    auto work = parts_.channel.send(*run, std::move(what.parameters));
+    co_await std::move(work);
+  } catch (const Error& error) {
+    if (async::is_cancellation(std::current_exception())) throw;
+    failure = error.what();
+  }
+  if (!failure.empty())
+    context_->log().warning("experiment", "run " + to_string(*run) + " could not be sent parameters: " + failure);
+}
 
 }  // namespace nni::detail
 
@@ -4870,7 +5106,7 @@ awaitable<void> Engine<Parts>::limit_loop() {
       board_->progress(ledger_->counts());
       next = std::min(next, at + std::chrono::seconds(1));
     }
-    if (at - profile_written_ >= std::chrono::seconds(10)) {
+    if (at - profile_written_ >= std::chrono::seconds(10) && store_trouble_.empty()) {
       profile_written_ = at;
       const StoreEvent profile{board_->profile(ledger_->counts())};
       last_ = parts_.store.append(std::span<const StoreEvent>(&profile, 1));
@@ -5514,6 +5750,10 @@ consteval bool check_roles() {
 
 namespace nni::storage {
 
+namespace detail {
+class FileWatcher;
+}
+
 /// Settings of `LocalDirectory`.
 struct LocalDirectoryOptions {
   std::filesystem::path root{};  ///< empty: `storage` in the experiment's directory
@@ -5540,6 +5780,11 @@ class LocalDirectory {
   awaitable<std::string> read(RemotePath remote, std::uint64_t offset, std::size_t length);
   awaitable<std::vector<FileInfo>> list(RemotePath remote);
   awaitable<void> remove(RemotePath remote);
+
+  /// Through inotify.
+  /// @throws Error  `Errc::unsupported` on a file system that other machines write to, or when the system has no more
+  ///                watches; `Errc::not_found`
+  awaitable<void> changed(RemotePath remote);
   [[nodiscard]] HostPath mount(TrialId) const { return HostPath{root_}; }
   awaitable<void> close();
 
@@ -5548,9 +5793,10 @@ class LocalDirectory {
 
   std::filesystem::path root_;
   Context* context_ = nullptr;
+  std::shared_ptr<detail::FileWatcher> watcher_;  // once somebody wants to know
 };
 
-static_assert(Storage<LocalDirectory>);
+static_assert(WatchableStorage<LocalDirectory>);
 
 }  // namespace nni::storage
 
@@ -5859,6 +6105,9 @@ namespace detail {
 struct OptionsComeFirst {};
 }  // namespace detail
 
+template <class Service, class... Policies>
+class TrainingSession;
+
 /// Composes policies into an experiment and runs it.
 ///
 /// The first policy is the training service; the others follow in any order and are recognised by their role. What is
@@ -5986,6 +6235,9 @@ class Experiment {
   [[nodiscard]] std::string describe() const { return std::string(Service::platform) + " experiment " + id_.value; }
 
  private:
+  template <class, class...>
+  friend class TrainingSession;  // an experiment whose advisor is the caller
+
   struct Parts;
   using Engine = detail::Engine<Parts>;
 
@@ -6013,6 +6265,7 @@ class Experiment {
   LedgerOptions ledger_options() const;
   ProfileChanged first_profile(Context& context) const;
   void stop_now();
+  void give_up();
 
   std::unique_ptr<Runtime> runtime_;  // dies last: what policies hold of it must not outlive it
   ExperimentOptions options_;
@@ -6052,10 +6305,12 @@ Experiment(First, Rest...) -> Experiment<detail::OptionsComeFirst>;
 
 }  // namespace nni
 
-// ---- nni/experiment/experiment_run.hpp
+// ---- nni/experiment/experiment_parts.hpp
+
+// IWYU pragma: private, include <nni/experiment/experiment.hpp>
 
 /// @file
-/// Bodies of `Experiment`: opening, resuming, running and closing, in that order. Included by experiment.hpp.
+/// Bodies of `Experiment`: what it is composed of, and how its policies meet. Included by experiment.hpp.
 
 namespace nni {
 
@@ -6082,6 +6337,18 @@ struct Experiment<Service, Policies...>::Parts {
       return owner.transport_;
   }
 
+  /// True when the channel keeps files for each run, which are written before it is submitted.
+  static constexpr bool prepares_files = requires(channel_type& to, const TrialJobForm& form) {
+    { to.prepare(form) } -> AwaitableOf<void>;
+  };
+
+  /// What a trial asks of the machines.
+  ResourceRequest request(TrialId trial) {
+    if constexpr (requires { advisor.request_of(trial); })
+      if (const auto own = advisor.request_of(trial)) return *own;
+    return ResourceRequest{experiment->options_.trial_gpu_number};
+  }
+
   /// Everything about a run that does not come from the ledger.
   TrialJobForm form(TrialId trial, const ResourceRequest& request, Placement placement) {
     const ExperimentOptions& options = experiment->options_;
@@ -6093,6 +6360,7 @@ struct Experiment<Service, Policies...>::Parts {
     form.environment = options.environment;
     if constexpr (!std::same_as<typename Service::mount_type, NoMount>)
       form.mount = typename Service::mount_type(experiment->storage_.mount(trial));
+    if constexpr (requires { advisor.complete(trial, form); }) advisor.complete(trial, form);
     return form;
   }
 
@@ -6100,7 +6368,7 @@ struct Experiment<Service, Policies...>::Parts {
   void address(TrialJobForm& form) {
     if constexpr (!carried) {
       // A transport that answers requests for parameters has to know them before the run can ask.
-      if constexpr (requires { channel.prepare(form); }) channel.prepare(form);
+      if constexpr (requires { channel.prepare(form); } && !prepares_files) channel.prepare(form);
       for (auto& [name, value] : channel.environment(form.run)) form.environment[name] = value;
     }
   }
@@ -6144,7 +6412,9 @@ Experiment<Service, Policies...>::Experiment(
       transport_(detail::take_policy<role::metric_transport, transport::Carried>(policies)),
       store_(detail::take_policy<role::data_store, datastore::Memory>(policies)),
       advisor_(make_advisor(policies)) {
-  check(options_, service_.capabilities().needs_command);
+  // An advisor that gives each trial its command may leave the common one out.
+  constexpr bool brings_commands = requires { advisor_type::brings_commands; };
+  check(options_, service_.capabilities().needs_command && !(brings_commands && options_.trial_command.empty()));
   space_ = space_of(advisor_);
   control_ = std::make_shared<detail::ControlCore>(options_, Parts::updates_space);
   working_directory_ =
@@ -6215,6 +6485,17 @@ ProfileChanged Experiment<Service, Policies...>::first_profile(Context& context)
   if (!directory_.empty()) profile.log_directory = (directory_ / "log").string();
   return profile;
 }
+
+}  // namespace nni
+
+// ---- nni/experiment/experiment_resume.hpp
+
+// IWYU pragma: private, include <nni/experiment/experiment.hpp>
+
+/// @file
+/// Bodies of `Experiment`: opening, and going on with what was recorded. Included by experiment.hpp.
+
+namespace nni {
 
 template <class Service, class... Policies>
 awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, detail::Board& board) {
@@ -6391,10 +6672,30 @@ awaitable<std::vector<JobReport>> Experiment<Service, Policies...>::adopt_open_r
   co_return reports;
 }
 
+}  // namespace nni
+
+// ---- nni/experiment/experiment_run.hpp
+
+// IWYU pragma: private, include <nni/experiment/experiment.hpp>
+
+/// @file
+/// Bodies of `Experiment`: running, stopping and closing. Included by experiment.hpp.
+
+namespace nni {
+
 template <class Service, class... Policies>
 void Experiment<Service, Policies...>::stop_now() {
   stop_requested_ = true;
-  if (engine_) engine_->request_stop();
+  if (engine_)
+    engine_->request_stop();
+  else
+    give_up();
+}
+
+// Who wants to stop does not wait until there is space.
+template <class Service, class... Policies>
+void Experiment<Service, Policies...>::give_up() {
+  if constexpr (requires { store_.give_up(); }) store_.give_up();
 }
 
 template <class Service, class... Policies>
@@ -6429,6 +6730,7 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
 
   Engine engine(context, Parts(*this), options_, *ledger_, board);
   engine_ = &engine;
+  engine.listen();
   try {
     auto adopting = adopt_open_runs();
     const std::vector<JobReport> reports = co_await std::move(adopting);
@@ -6451,6 +6753,7 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   } catch (...) {
     failure = std::current_exception();
   }
+  engine.stop_listening();
   engine_ = nullptr;
   control_->end();
   board.set_active(engine.active());
@@ -6507,6 +6810,7 @@ awaitable<Summary> Experiment<Service, Policies...>::close_all(
     status = ExperimentStatus::error;
     message = nni::describe(failure);
   }
+  if (stop_requested_ || failure) give_up();
   std::vector<TrialJobDetail> trials;
   try {
     board.set_status(status, message);
@@ -6556,12 +6860,17 @@ class TrialHandle {
   /// Takes a value on its way to the experiment.
   using Report = std::function<void(MetricKind kind, std::uint32_t sequence, std::string value)>;
 
+  /// Waits for the next set of parameters; nothing when the trial was asked to stop meanwhile.
+  using More = std::function<std::optional<Parameters>()>;
+
   /// @param run         what is running
   /// @param parameters  its values; they must outlive the handle
   /// @param stop        asks the callable to return early
   /// @param report      receives reported values
-  TrialHandle(RunId run, const Parameters& parameters, std::stop_token stop, const Report& report)
-      : run_(run), parameters_(&parameters), stop_(std::move(stop)), report_(&report) {}
+  /// @param more        brings further parameters; null where there are never any
+  TrialHandle(RunId run, const Parameters& parameters, std::stop_token stop, const Report& report,
+              const More* more = nullptr)
+      : run_(run), parameters_(&parameters), stop_(std::move(stop)), report_(&report), more_(more) {}
   TrialHandle(const TrialHandle&) = delete;
   TrialHandle& operator=(const TrialHandle&) = delete;
 
@@ -6571,7 +6880,20 @@ class TrialHandle {
   /// Position of the trial in the experiment, from 0.
   [[nodiscard]] std::uint64_t sequence() const noexcept { return run_.trial.sequence(); }
 
+  /// The parameters of the present phase.
   [[nodiscard]] const Parameters& parameters() const noexcept { return *parameters_; }
+
+  /// Waits until the trial is sent another set of parameters (multi-phase, `TrainingSession::update_trial_job`), which
+  /// `parameters` and `parameter` give from then on.
+  ///
+  /// @returns false when the trial should return instead: it was asked to stop, or nobody can send it any
+  [[nodiscard]] bool wait_for_parameters() {
+    std::optional<Parameters> next = more_ ? (*more_)() : std::nullopt;
+    if (!next) return false;
+    further_ = std::move(*next);
+    parameters_ = &further_;
+    return true;
+  }
 
   /// One value; see `Parameters::get` for types, nested names and errors.
   template <class T>
@@ -6604,6 +6926,8 @@ class TrialHandle {
   const Parameters* parameters_;
   std::stop_token stop_;
   const Report* report_;
+  const More* more_;
+  Parameters further_;  // those of the present phase, from the second one on
   std::uint32_t next_ = 0;
 };
 
@@ -8001,12 +8325,46 @@ void make_directories(const std::filesystem::path& wanted, files::System& system
 
 }  // namespace nni::datastore::detail
 
+// ---- nni/datastore/detail/file_identity.hpp
+
+#include <sys/stat.h>
+
+namespace nni::datastore::detail {
+
+/// Which file a name stands for. A file that was removed can still be written to, and nobody will ever find it: this
+/// notices.
+class FileIdentity {
+ public:
+  explicit FileIdentity(const std::filesystem::path& file) : known_(find(file, now_)) {}
+
+  /// @throws Error  `Errc::not_found` when the name stands for another file now, or for none
+  void require(const std::filesystem::path& file) const {
+    struct stat found{};
+    if (known_ && find(file, found) && found.st_ino == now_.st_ino && found.st_dev == now_.st_dev) return;
+    throw Error(
+        Errc::not_found,
+        file.string() +
+            " was removed or replaced while the experiment ran; nothing more can be recorded, "
+            "and what it held is gone unless you have a copy");
+  }
+
+ private:
+  static bool find(const std::filesystem::path& file, struct stat& into) { return ::stat(file.c_str(), &into) == 0; }
+
+  struct stat now_{};
+  bool known_;
+};
+
+}  // namespace nni::datastore::detail
+
 // ---- nni/datastore/detail/record_lane.hpp
 
 namespace nni::datastore::detail {
 
 /// Writes records somewhere. Its members block, and run on a pool: `record` and `tidy` one after the other, `sync`
-/// beside them.
+/// beside them, `recover` alone.
+///
+/// A member that fails with `Errc::storage_failed` is called again, after `recover`. Every other exception is final.
 class Recorder {
  public:
   Recorder() = default;
@@ -8026,19 +8384,35 @@ class Recorder {
 
   /// Work that can wait until a batch is written.
   virtual void tidy() {}
+
+  /// Called after a member has failed and before anything is tried again: goes back to what was recorded last, so that
+  /// the same batch can be given once more, and makes up for syncs that have failed.
+  virtual void recover() {}
 };
 
 /// The way of a store's records from the executor to its recorder: a queue, gathered commits, positions, and those
 /// who wait for them.
 ///
 /// Everything but the recorder's work happens on the executor. One batch is written at a time, with as many records
-/// as are there; syncs run beside, so that who waits for `written` does not wait for the disk. A failure is final: it
-/// is thrown to all who wait and will wait for what was not reached.
+/// as are there; syncs run beside, so that who waits for `written` does not wait for the disk.
+///
+/// When the recorder cannot write for now, everything stays in the queue, in order, and who waits goes on waiting; it is
+/// tried again after a pause that doubles from `first_pause` to `longest_pause`. A final failure, or one after
+/// `give_up`, is thrown to all who wait and will wait for what was not reached.
 class RecordLane : public std::enable_shared_from_this<RecordLane> {
  public:
   /// @param context   outlives the lane
   /// @param recorder  used on the context's pool
   RecordLane(Context& context, std::unique_ptr<Recorder> recorder);
+
+  static constexpr Duration first_pause = std::chrono::milliseconds(100);
+  static constexpr Duration longest_pause = std::chrono::seconds(10);
+
+  /// @param listener  told why records have to wait, and when that is over
+  void on_trouble(TroubleListener listener) { listener_ = std::move(listener); }
+
+  /// Makes every failure final from now on. One that is waited out is tried once more.
+  void give_up();
 
   /// Queues records and returns the position behind them.
   StorePosition append(std::span<const StoreEvent> events);
@@ -8068,7 +8442,13 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   void fail(std::exception_ptr failure);
   void record_batch(TimePoint now);  // on the pool
   awaitable<void> hold();
+  void take_batch();
   awaitable<void> commit();
+  void tell(const std::string& reason);
+  void over(bool& trouble);
+  awaitable<std::exception_ptr> attempt(std::function<void()> call);
+  awaitable<void> wait_out(std::exception_ptr trouble);
+  awaitable<void> rest();
   awaitable<void> write_all();
   awaitable<void> sync_all();
   static awaitable<void> run_writing(std::shared_ptr<RecordLane> self);
@@ -8101,6 +8481,19 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   async::event synced_turns_[2];
   std::size_t sync_turn_ = 0;
 
+  // While the recorder cannot write for now.
+  TroubleListener listener_;
+  std::string told_;
+  bool record_in_trouble_ = false;
+  bool sync_in_trouble_ = false;
+  bool patient_ = true;
+  bool recovering_ = false;
+  int calls_ = 0;  // of the recorder, under way
+  Duration pause_ = first_pause;
+  async::event call_ended_;
+  async::event recovered_;
+  async::event hurried_;
+
   std::exception_ptr failure_;
 };
 
@@ -8126,6 +8519,7 @@ class OpenedFiles {
 ///
 /// @tparam Files  how the files are opened, written and read, all of it blocking and called on the pool:
 ///  - `Recorder`, a `detail::Recorder` with `finish(TimePoint)`, which comes last, and `interrupt()` for any thread;
+///    one that declares `recovers` is tried again when it has failed, any other one fails for good;
 ///  - `Reader` with the reads of a data store and `interrupt()`; it is used beside the recorder;
 ///  - `open(home, id)`, which gives `OpenedFiles<Recorder, Reader>`; `is_read_only()`.
 template <class Files>
@@ -8143,6 +8537,14 @@ class FileStore : public std::enable_shared_from_this<FileStore<Files>> {
   void place(std::filesystem::path home, ExperimentId id) {
     home_ = std::move(home);
     placed_ = std::move(id);
+  }
+
+  void on_trouble(TroubleListener listener) {
+    listener_ = std::move(listener);
+    if (lane_) lane_->on_trouble(listener_);
+  }
+  void give_up() {
+    if (lane_) lane_->give_up();
   }
 
   awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
@@ -8185,6 +8587,7 @@ class FileStore : public std::enable_shared_from_this<FileStore<Files>> {
 
   std::filesystem::path directory_;
   Files files_;
+  TroubleListener listener_;
   std::filesystem::path home_;  // of the experiment `placed_`
   ExperimentId placed_;
   bool opening_ = false;
@@ -8234,7 +8637,11 @@ awaitable<ExperimentSnapshot> FileStore<Files>::open(Context& context, Experimen
   for (const std::string& remark : opened.remarks) context.log().warning("datastore", remark);
   context_ = &context;
   reader_ = std::move(opened.reader);
-  if (opened.recorder) lane_ = std::make_shared<RecordLane>(context, std::move(opened.recorder));
+  if (opened.recorder) {
+    lane_ = std::make_shared<RecordLane>(context, std::move(opened.recorder));
+    lane_->on_trouble(listener_);
+    if constexpr (!requires { Recorder::recovers; }) lane_->give_up();
+  }
   co_return std::move(opened.snapshot);
 }
 
@@ -8245,6 +8652,7 @@ awaitable<void> FileStore<Files>::close() {
   Context& context = *context_;
   std::exception_ptr failure;
   if (lane_) {
+    lane_->give_up();
     try {
       auto all = lane_->drained();
       co_await std::move(all);
@@ -8938,6 +9346,11 @@ struct sqlite3_stmt;
 
 namespace nni::datastore::detail {
 
+/// What a person can do about a failure of SQLite.
+/// @param code  extended result code
+/// @param text  what SQLite says of it; null: the text of the code
+[[nodiscard]] Error sqlite_error(const std::filesystem::path& file, int code, const char* text);
+
 /// A prepared statement. It dies before its database.
 ///
 /// Texts are bound without a copy: they live until the statement was stepped and reset.
@@ -8990,8 +9403,9 @@ class Database {
   enum class Mode { create, read_write, read_only };
 
   Database() = default;
+  /// @param layer   name of SQLite's file layer; empty: the default one
   /// @throws Error  `Errc::store_corrupt` for a file that is no database, otherwise `Errc::storage_failed`
-  Database(std::filesystem::path file, Mode mode);
+  Database(std::filesystem::path file, Mode mode, const std::string& layer = {});
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
   ~Database();
@@ -9022,6 +9436,15 @@ class Database {
   /// Frames in the write-ahead log after the last commit.
   [[nodiscard]] int log_frames() const noexcept { return log_frames_; }
 
+  /// Of these, the ones that are needed: none once all of them were moved into the file.
+  [[nodiscard]] int needed_frames() const noexcept { return all_moved_ ? 0 : log_frames_; }
+
+  /// True when the last call failed in the file system, and not for want of space. It may have been a sync.
+  [[nodiscard]] bool failed_in_files() const noexcept;
+
+  /// Closing then leaves the log as it is: a log that could not be synced must not be moved into the file.
+  void keep_log_on_close();
+
   /// Moves the write-ahead log into the file, as far as readers allow.
   /// @param truncate  waits for readers for a short time, and empties the log
   void checkpoint(bool truncate);
@@ -9036,28 +9459,7 @@ class Database {
   sqlite3* handle_ = nullptr;
   std::filesystem::path file_;
   int log_frames_ = 0;
-};
-
-/// The write-ahead log of a database, opened a second time: so it can be synced on one thread while the connection
-/// commits on another.
-///
-/// A commit under `synchronous = NORMAL` writes its frames and leaves the sync to the next checkpoint. Syncing the log
-/// makes every commit in it durable; what a checkpoint has moved out of it was synced with the database file.
-class WriteAheadLog {
- public:
-  /// @param database  in the journal mode WAL; outlives this object
-  explicit WriteAheadLog(Database& database);
-  WriteAheadLog(const WriteAheadLog&) = delete;
-  WriteAheadLog& operator=(const WriteAheadLog&) = delete;
-  ~WriteAheadLog();
-
-  /// Returns when all commits that were done before the call are on the disk.
-  /// @throws Error  `Errc::storage_failed`; what was not synced then must not be called synced later
-  void sync();
-
- private:
-  std::filesystem::path path_;
-  std::unique_ptr<std::max_align_t[]> file_;  // an sqlite3_file of the size that the file system layer wants
+  bool all_moved_ = false;
 };
 
 /// Lets go of a statement's rows at the end of a scope, also when reading them failed.
@@ -9168,7 +9570,181 @@ class SqliteReader {
 
 }  // namespace nni::datastore::detail
 
+// ---- nni/datastore/detail/write_ahead_log.hpp
+
+#include <set>
+
+namespace nni::datastore::detail {
+
+/// What of a write-ahead log is intact: the frames that continue each other's checksums.
+class IntactLog {
+ public:
+  IntactLog() = default;
+  std::size_t bytes = 0;  ///< with the header; 0 when not even that is intact
+  int frames = 0;
+  std::size_t page_size = 0;
+  std::uint32_t database_pages = 0;  ///< after the last commit in it
+  std::set<std::uint32_t> pages;     ///< numbers of the pages in it
+};
+
+/// Checks the bytes of a log against its checksums (SQLite file format, sections 4.1 and 4.2).
+[[nodiscard]] IntactLog intact_part(const std::string& log);
+
+/// Refuses a database file that lacks pages at its end. SQLite takes the number of pages from the log, if there is one,
+/// and would find the hole only when it reads there.
+/// @throws Error  `Errc::store_corrupt`
+void require_whole(const std::filesystem::path& file, const IntactLog& log);
+
+/// The write-ahead log of a database, opened a second time: so it can be synced on one thread while the connection
+/// commits on another.
+///
+/// A commit under `synchronous = NORMAL` writes its frames and leaves the sync to the next checkpoint. Syncing the log
+/// makes every commit in it durable; what a checkpoint has moved out of it was synced with the database file.
+///
+/// A system that could not write pages may call them clean afterwards, and let the next sync succeed without them. So
+/// after a failed sync, through whatever file, the log is in doubt: its bytes have to be read back, checked against its
+/// checksums, and written once more, before a sync means something again.
+class WriteAheadLog {
+ public:
+  /// @param database  in the journal mode WAL; outlives this object
+  explicit WriteAheadLog(Database& database);
+  WriteAheadLog(const WriteAheadLog&) = delete;
+  WriteAheadLog& operator=(const WriteAheadLog&) = delete;
+  ~WriteAheadLog();
+
+  /// Returns when all commits that were done before the call are on the disk.
+  /// @throws Error  `Errc::storage_failed`; the log is in doubt then
+  void sync();
+
+  /// Takes note that a sync may have failed: SQLite syncs as well, and does not always say which call it was.
+  void doubt() noexcept { doubtful_ = true; }
+
+  /// True when a sync alone would say too much.
+  [[nodiscard]] bool doubtful() const noexcept { return doubtful_; }
+
+  /// @throws Error  `Errc::storage_failed` while the log is in doubt
+  void require_certain() const;
+
+  /// Reads the log back, writes what is intact once more, and syncs it. Nothing else may write meanwhile.
+  /// @param frames  that are known to be in it
+  /// @returns       what is intact
+  /// @throws Error  `Errc::store_corrupt` when fewer frames are left than there should be: the system has dropped some
+  IntactLog write_again(int frames);
+
+ private:
+  [[nodiscard]] std::string content();
+  void require_done(int code, const char* what) const;
+
+  std::filesystem::path path_;
+  std::unique_ptr<std::max_align_t[]> file_;  // an sqlite3_file of the size that the file system layer wants
+  std::atomic<bool> doubtful_{false};
+};
+
+}  // namespace nni::datastore::detail
+
+// ---- nni/datastore/sqlite.hpp
+
+#if NNI_WITH_SQLITE
+
+namespace nni::datastore {
+
+namespace detail {
+class SqliteStore;
+}
+
+/// Settings of the SQLite store.
+struct SqliteOptions {
+  std::filesystem::path directory = "nni-experiments";  ///< parent of the experiments' directories; made if missing
+  bool read_only = false;                               ///< only look, also while another process owns the experiment
+  std::string vfs{};     ///< name of the SQLite file layer ("VFS") to use; empty: SQLite's own for this system
+  int log_pages = 4000;  ///< pages of 4 KiB by which the log may grow before they are moved into the file; 1 or more
+};
+
+/// Keeps records in `<directory>/<experiment id>/db/nni.sqlite`.
+///
+/// NNI's three tables stand in it as NNI's clients and its users' scripts read them (NNI 3.0 lifecycle, section 7);
+/// what is ours stands in tables of the prefix `nni_`. A trial that was tried again is seen through its last
+/// attempt; earlier values are kept apart.
+///
+/// Appending queues; one call on the pool at a time writes what has gathered, in one transaction, into SQLite's
+/// write-ahead log. `written` waits for that commit. Only when somebody waits for `synced` is the log brought to the
+/// disk, which covers all commits so far.
+///
+/// When the disk is full or a call fails, nothing is lost and nothing is claimed: what was appended is kept in memory in
+/// order, who waits goes on waiting, `on_trouble` is told why, and writing is tried again after 0.1 s, then after twice
+/// as long, up to every 10 s. After a failed sync the log is read back, checked, written once more and synced, since the
+/// system may have dropped what it could not write; only then anything is called synced. A log that does not read back
+/// as it was written fails the store for good, and so does a file that was removed or replaced.
+///
+/// While it is open, a locked file `owner` in the experiment's directory keeps other processes out; it goes when
+/// the store is closed, and the lock dies with the process. A closed store is one plain file without a log, and it
+/// has NNI's indexes, which a store of more than 2,000 trials does without while it is written.
+class Sqlite {
+ public:
+  using role = role::data_store;
+
+  explicit Sqlite(SqliteOptions options = {});
+  Sqlite(Sqlite&&) noexcept;
+  Sqlite& operator=(Sqlite&&) noexcept;
+  ~Sqlite();
+
+  /// The parent of the experiments' directories.
+  [[nodiscard]] const std::filesystem::path& directory() const noexcept;
+
+  /// Where an experiment has its files, when that is not below `directory()`. Before `open`.
+  void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
+
+  /// Opens the experiment's file; makes it, with its directories, unless it is read-only.
+  /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::store_corrupt` for a
+  ///                file that this version does not understand; `Errc::not_found` for one that should be read and does
+  ///                not exist; `Errc::storage_failed` for everything that the file system refuses
+  [[nodiscard]] awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
+
+  /// Queues events. @throws Error  `Errc::closed` when it is not open, `Errc::unsupported` when it is read-only
+  StorePosition append(std::span<const StoreEvent> events);
+
+  /// Who is told when records cannot be kept for now, with a sentence for people, and when that is over, with an empty
+  /// one. Called on the executor.
+  void on_trouble(TroubleListener listener);
+
+  /// What cannot be written now is not waited for any longer: one more attempt, and who waits is thrown the reason.
+  void give_up();
+
+  /// Suspends until everything up to a position survives a kill of this process.
+  /// @throws Error  once the store has failed for good
+  [[nodiscard]] awaitable<void> written(StorePosition at);
+
+  /// Suspends until everything up to a position survives a loss of power.
+  /// @throws Error  once the store has failed for good
+  [[nodiscard]] awaitable<void> synced(StorePosition at);
+
+  /// Everything known of one trial; nothing for an unknown one.
+  [[nodiscard]] awaitable<std::optional<TrialJobDetail>> load(TrialId trial);
+
+  /// A page of trials.
+  [[nodiscard]] awaitable<TrialPage> page(TrialQuery query);
+
+  /// The values of one trial: attempt by attempt, in the order of arrival.
+  [[nodiscard]] awaitable<std::vector<Metric>> metrics(TrialId trial);
+
+  /// Writes and syncs what was appended, makes the file plain, and frees it. About 6 microseconds per trial in a
+  /// store of more than 2,000, for its indexes.
+  /// Waits for no space: it tries once.
+  /// @throws Error  when something could not be kept; the store is freed all the same
+  [[nodiscard]] awaitable<void> close();
+
+ private:
+  std::shared_ptr<detail::SqliteStore> store_;
+};
+static_assert(DataStore<Sqlite>);
+
+}  // namespace nni::datastore
+
+#endif
+
 // ---- nni/datastore/detail/sqlite_recorder.hpp
+
+#if NNI_WITH_SQLITE
 
 namespace nni::datastore::detail {
 
@@ -9178,21 +9754,25 @@ namespace nni::datastore::detail {
 /// one trial is written once.
 class SqliteRecorder final : public Recorder {
  public:
+  static constexpr bool recovers = true;
+
   /// Opens the file, or makes it. A file that is refused stays as it is.
-  /// @param lock  of the experiment; held for as long as this object lives
-  /// @param self  the process that records
-  SqliteRecorder(const std::filesystem::path& file, OwnerLock lock, Owner self);
+  /// @param lock     of the experiment; held for as long as this object lives
+  /// @param self     the process that records
+  /// @param options  names the file layer, and how far the log may grow
+  SqliteRecorder(const std::filesystem::path& file, OwnerLock lock, Owner self, const SqliteOptions& options);
 
   /// What the file holds; also takes over the trials that have not ended.
   [[nodiscard]] ExperimentSnapshot restore();
 
   /// Writes a batch in one transaction.
   void record(std::span<const StoreEvent> events, TimePoint now) override;
-  void sync() override { log_->sync(); }
+  void sync() override;
 
   /// True when the log has grown so much that it should be moved into the file.
   [[nodiscard]] bool wants_tidying() const noexcept override;
   void tidy() override;
+  void recover() override;
 
   /// Syncs, and leaves a plain file: indexes made, nothing in a log.
   /// @param now  wall time, for the row of this session
@@ -9223,7 +9803,11 @@ class SqliteRecorder final : public Recorder {
   Database database_;
   SqliteReader reader_;
   std::optional<WriteAheadLog> log_;
+  std::mutex log_use_;  // a sync and a checkpoint that overlap could each miss that the other's sync has failed
+  FileIdentity identity_;
   Owner self_;
+  int log_pages_;
+  bool half_recorded_ = false;  // what is held is ahead of the file
   bool indexed_ = true;
   std::int64_t session_ = 0;  // 0: nothing was written yet
   std::int64_t revision_ = 0;
@@ -9245,6 +9829,8 @@ class SqliteRecorder final : public Recorder {
 };
 
 }  // namespace nni::datastore::detail
+
+#endif
 
 // ---- nni/datastore/detail/sqlite_schema.hpp
 
@@ -9290,12 +9876,14 @@ class SqliteSchema {
 
 // ---- nni/datastore/detail/sqlite_store.hpp
 
+#if NNI_WITH_SQLITE
+
 namespace nni::datastore::detail {
 
 /// A connection that reads, beside the one that writes: a long read delays no commit, and interrupting it harms none.
 class SqliteView {
  public:
-  explicit SqliteView(const std::filesystem::path& file);
+  SqliteView(const std::filesystem::path& file, const std::string& layer);
 
   [[nodiscard]] ExperimentSnapshot snapshot() { return reader_.snapshot(); }
   [[nodiscard]] std::optional<TrialJobDetail> load(TrialId trial) { return reader_.load(trial); }
@@ -9316,13 +9904,13 @@ class SqliteFiles {
   using Recorder = SqliteRecorder;
   using Reader = SqliteView;
 
-  explicit SqliteFiles(bool read_only) noexcept : read_only_(read_only) {}
+  explicit SqliteFiles(SqliteOptions options) : options_(std::move(options)) {}
 
   /// @param home  directory of the experiment
   OpenedFiles<Recorder, Reader> open(const std::filesystem::path& home, const std::string& id) const;
 
  private:
-  bool read_only_;
+  SqliteOptions options_;
 };
 
 /// The state of a `Sqlite` store, on the executor.
@@ -9332,6 +9920,8 @@ class SqliteStore : public FileStore<SqliteFiles> {
 };
 
 }  // namespace nni::datastore::detail
+
+#endif
 
 // ---- nni/datastore/fwd.hpp
 
@@ -9430,90 +10020,6 @@ class Journal {
 static_assert(DataStore<Journal>);
 
 }  // namespace nni::datastore
-
-// ---- nni/datastore/sqlite.hpp
-
-#if NNI_WITH_SQLITE
-
-namespace nni::datastore {
-
-namespace detail {
-class SqliteStore;
-}
-
-/// Settings of the SQLite store.
-struct SqliteOptions {
-  std::filesystem::path directory = "nni-experiments";  ///< parent of the experiments' directories; made if missing
-  bool read_only = false;                               ///< only look, also while another process owns the experiment
-};
-
-/// Keeps records in `<directory>/<experiment id>/db/nni.sqlite`.
-///
-/// NNI's three tables stand in it as NNI's clients and its users' scripts read them (NNI 3.0 lifecycle, section 7);
-/// what is ours stands in tables of the prefix `nni_`. A trial that was tried again is seen through its last
-/// attempt; earlier values are kept apart.
-///
-/// Appending queues; one call on the pool at a time writes what has gathered, in one transaction, into SQLite's
-/// write-ahead log. `written` waits for that commit. Only when somebody waits for `synced` is the log brought to the
-/// disk, which covers all commits so far.
-///
-/// While it is open, a locked file `owner` in the experiment's directory keeps other processes out; it goes when
-/// the store is closed, and the lock dies with the process. A closed store is one plain file without a log, and it
-/// has NNI's indexes, which a store of more than 2,000 trials does without while it is written.
-class Sqlite {
- public:
-  using role = role::data_store;
-
-  explicit Sqlite(SqliteOptions options = {});
-  Sqlite(Sqlite&&) noexcept;
-  Sqlite& operator=(Sqlite&&) noexcept;
-  ~Sqlite();
-
-  /// The parent of the experiments' directories.
-  [[nodiscard]] const std::filesystem::path& directory() const noexcept;
-
-  /// Where an experiment has its files, when that is not below `directory()`. Before `open`.
-  void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
-
-  /// Opens the experiment's file; makes it, with its directories, unless it is read-only.
-  /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::store_corrupt` for a
-  ///                file that this version does not understand; `Errc::not_found` for one that should be read and does
-  ///                not exist; `Errc::storage_failed` for everything that the file system refuses
-  [[nodiscard]] awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
-
-  /// Queues events. @throws Error  `Errc::closed` when it is not open, `Errc::unsupported` when it is read-only
-  StorePosition append(std::span<const StoreEvent> events);
-
-  /// Suspends until everything up to a position survives a kill of this process.
-  /// @throws Error  `Errc::storage_failed` once the store has failed
-  [[nodiscard]] awaitable<void> written(StorePosition at);
-
-  /// Suspends until everything up to a position survives a loss of power.
-  /// @throws Error  `Errc::storage_failed` once the store has failed
-  [[nodiscard]] awaitable<void> synced(StorePosition at);
-
-  /// Everything known of one trial; nothing for an unknown one.
-  [[nodiscard]] awaitable<std::optional<TrialJobDetail>> load(TrialId trial);
-
-  /// A page of trials.
-  [[nodiscard]] awaitable<TrialPage> page(TrialQuery query);
-
-  /// The values of one trial: attempt by attempt, in the order of arrival.
-  [[nodiscard]] awaitable<std::vector<Metric>> metrics(TrialId trial);
-
-  /// Writes and syncs what was appended, makes the file plain, and frees it. About 6 microseconds per trial in a
-  /// store of more than 2,000, for its indexes.
-  /// @throws Error  when the store has failed; it is freed all the same
-  [[nodiscard]] awaitable<void> close();
-
- private:
-  std::shared_ptr<detail::SqliteStore> store_;
-};
-static_assert(DataStore<Sqlite>);
-
-}  // namespace nni::datastore
-
-#endif
 
 // ---- nni/experiment/console_text.hpp
 
@@ -9742,6 +10248,1062 @@ namespace console {
 void print_summary(const Summary& summary, const ConsoleOptions& options = {});
 
 }  // namespace console
+
+}  // namespace nni
+
+// ---- nni/experiment/detail/session_advisor.hpp
+
+namespace nni::detail {
+
+/// What a training session wants to hear from its engine. Executor only.
+class SessionHooks {
+ public:
+  virtual void metric_arrived(const Metric& metric) = 0;
+  virtual void trial_started(RunId run) = 0;
+  /// Everything that the trial reported has been told.
+  virtual void trial_ended(TrialId trial) = 0;
+  /// Fills in what the caller gave with the trial.
+  virtual void complete(TrialId trial, TrialJobForm& form) = 0;
+  virtual std::optional<ResourceRequest> request_of(TrialId trial) = 0;
+
+ protected:
+  ~SessionHooks() = default;
+};
+
+/// The advisor of an experiment that a program drives itself: it suggests nothing, and passes on what it is told.
+class SessionAdvisor {
+ public:
+  using role = nni::role::advisor;
+  static constexpr bool brings_commands = true;  ///< a form may have a command of its own
+
+  explicit SessionAdvisor(SessionHooks& hooks) : hooks_(&hooks) {}
+
+  awaitable<void> start(Context&, const SearchSpace&, const Objectives&) {
+    never_ = std::make_unique<async::event>();
+    co_return;
+  }
+  awaitable<void> request(std::size_t) { co_return; }
+  awaitable<void> report(const Metric& metric) {
+    hooks_->metric_arrived(metric);
+    co_return;
+  }
+  awaitable<void> trial_ended(const TrialOutcome& outcome) {
+    hooks_->trial_ended(outcome.trial);
+    co_return;
+  }
+  // Orders go to the engine directly, because their sender wants to know the trial's id.
+  awaitable<Order> next_order() {
+    auto never = never_->wait();
+    co_await std::move(never);
+    co_return Order{};
+  }
+  awaitable<void> stop() { co_return; }
+
+  void trial_started(RunId run) { hooks_->trial_started(run); }
+  void complete(TrialId trial, TrialJobForm& form) { hooks_->complete(trial, form); }
+  std::optional<ResourceRequest> request_of(TrialId trial) { return hooks_->request_of(trial); }
+
+ private:
+  SessionHooks* hooks_;
+  std::unique_ptr<async::event> never_;
+};
+
+}  // namespace nni::detail
+
+// ---- nni/experiment/subscription.hpp
+
+namespace nni {
+
+/// Keeps a listener. It is removed when this is dropped.
+///
+/// Dropped by another thread while the listener is being called, it waits until the call has returned; so what the
+/// listener refers to may be destroyed right after. A listener may drop its own subscription. Outliving what it listens
+/// to does no harm.
+class [[nodiscard]] Subscription {
+ public:
+  /// Of nothing.
+  Subscription() = default;
+
+  /// @param token  its deleter removes the listener
+  explicit Subscription(std::shared_ptr<void> token) : token_(std::move(token)) {}
+
+  Subscription(Subscription&&) noexcept = default;
+  Subscription& operator=(Subscription&&) noexcept = default;
+
+  /// Removes the listener now.
+  void reset() noexcept { token_.reset(); }
+
+  /// True until it was reset or moved from.
+  [[nodiscard]] explicit operator bool() const noexcept { return token_ != nullptr; }
+
+ private:
+  std::shared_ptr<void> token_;
+};
+
+namespace detail {
+
+/// Listeners to one kind of event. Added and removed by any thread, called by one.
+template <class Event>
+class Listeners : public std::enable_shared_from_this<Listeners<Event>> {
+ public:
+  using Function = std::function<void(const Event&)>;
+
+  Subscription add(Function listener) {
+    const std::lock_guard lock(mutex_);
+    const std::uint64_t key = next_++;
+    listeners_.emplace(key, std::make_shared<Function>(std::move(listener)));
+    const auto remove = [weak = this->weak_from_this(), key](void*) {
+      if (const auto self = weak.lock()) self->remove(key);
+    };
+    return Subscription(std::shared_ptr<void>(static_cast<void*>(this), remove));
+  }
+
+  /// Calls all of them, in the order in which they were added; ones that are added meanwhile too.
+  void call(const Event& event) {
+    const std::lock_guard lock(mutex_);
+    for (auto at = listeners_.begin(); at != listeners_.end();) {
+      const std::uint64_t key = at->first;
+      const std::shared_ptr<Function> listener = at->second;  // it may remove itself
+      (*listener)(event);
+      at = listeners_.upper_bound(key);
+    }
+  }
+
+  [[nodiscard]] bool empty() const {
+    const std::lock_guard lock(mutex_);
+    return listeners_.empty();
+  }
+
+ private:
+  void remove(std::uint64_t key) {
+    const std::lock_guard lock(mutex_);
+    listeners_.erase(key);
+  }
+
+  mutable std::recursive_mutex mutex_;  // held while they are called, and a listener may add and remove
+  std::map<std::uint64_t, std::shared_ptr<Function>> listeners_;
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace detail
+
+}  // namespace nni
+
+// ---- nni/experiment/training_session.hpp
+
+#include <condition_variable>
+#include <thread>
+
+#include <boost/json/value.hpp>
+
+// ---- nni/experiment/training_session_options.hpp
+
+namespace nni {
+
+/// Settings of a training session. Every member has a default, so name only what matters. Those with a key of NNI's
+/// original interface can be set by `TrainingSession::set_cluster_metadata` too.
+struct TrainingSessionOptions {
+  std::string id{};                   ///< `experimentId`: 1 to 64 letters, digits, `-`, `_`; empty: a random one
+  std::filesystem::path directory{};  ///< parent of the session's directory; empty: `nni-experiments`
+  Resume resume = Resume::never;      ///< of a session with this id, in a data store that keeps its records
+
+  std::size_t concurrency = 100'000;             ///< live trials at most, 1 to 100,000; further ones wait
+  std::optional<Duration> max_trial_duration{};  ///< a trial that runs longer is stopped as EARLY_STOPPED
+
+  Command trial_command{};                 ///< `trial_config`, command: of trials whose form has none
+  std::filesystem::path code_directory{};  ///< `trial_config`, codeDir: where commands start; empty: the current one
+  std::optional<int> trial_gpu_number{};   ///< `trial_config`, gpuNum: absent: inherit; 0: none; n: that many
+  EnvironmentVariables environment{};      ///< added to the environment of each trial
+
+  bool multi_phase = false;             ///< `multiPhase`: running trials may be sent further parameters
+  bool version_check = true;            ///< `version_check`: for services that install a trial keeper of NNI's
+  std::string log_collection = "none";  ///< `log_collection`, `http` or `none`: likewise
+  std::string
+      nni_manager_ip{};  ///< `nni_manager_ip`: host that trials are told, for transports that listen; empty: theirs
+
+  bool handle_signals = false;  ///< Ctrl-C and SIGTERM end the session while it runs; for one session of a program
+  Duration shutdown_limit = std::chrono::seconds(60);
+  std::size_t threads = 0;  ///< threads for blocking calls; 0: by the machine, 2 to 8
+  LogSink log{};            ///< where log lines go; empty: nowhere
+  LogLevel log_level = LogLevel::info;
+};
+
+namespace detail {
+
+/// The options of the experiment that a session is.
+[[nodiscard]] ExperimentOptions experiment_options(const TrainingSessionOptions& options);
+
+/// The keys of NNI's original interface that a session binds to its options.
+inline constexpr std::string_view session_keys[] = {
+    "experimentId", "trial_config", "multiPhase", "nni_manager_ip", "version_check", "log_collection"};
+
+/// True for a key of `session_keys`.
+[[nodiscard]] bool is_session_key(std::string_view key) noexcept;
+
+/// Binds a value to options.
+/// @param value  JSON, or a string that holds the JSON text of an object, as NNI's launchers send it
+/// @throws ConfigError  naming key, value and the accepted form; the options stay as they were
+void bind_metadata(TrainingSessionOptions& options, std::string_view key, const boost::json::value& value);
+
+/// The inverse: what the options say under a key, in the accepted form.
+[[nodiscard]] boost::json::value metadata_of(const TrainingSessionOptions& options, std::string_view key);
+
+/// The error for a key that neither the session nor its service has.
+/// @param service_keys  those of the service
+[[noreturn]] void throw_unknown_metadata(std::string_view key, std::string_view value, std::string_view platform,
+                                         std::vector<std::string_view> service_keys);
+
+}  // namespace detail
+
+}  // namespace nni
+
+// ---- nni/experiment/trial_job.hpp
+
+namespace nni {
+
+/// A value that a trial reported, as the listeners of a training session get it.
+class TrialJobMetric {
+ public:
+  TrialJobMetric() = default;
+  TrialJobMetric(Metric what, ParameterId parameter) : metric_(std::move(what)), parameter_(parameter) {}
+
+  /// The trial.
+  [[nodiscard]] TrialId id() const noexcept { return metric_.run.trial; }
+
+  /// Which of its attempts.
+  [[nodiscard]] RunId run() const noexcept { return metric_.run; }
+
+  [[nodiscard]] MetricKind kind() const noexcept { return metric_.kind; }
+
+  /// Position among the intermediate values of the run, from 0.
+  [[nodiscard]] std::uint32_t sequence() const noexcept { return metric_.sequence; }
+
+  /// The value as JSON text.
+  [[nodiscard]] const std::string& value() const noexcept { return metric_.value; }
+
+  /// The number in the value, see `metric_scalar`.
+  [[nodiscard]] std::optional<double> scalar() const { return metric_.scalar(); }
+
+  /// The payload that NNI's original interface hands to its listeners: JSON text with `parameter_id`, `trial_job_id`,
+  /// `type`, `sequence` and `value`. Source: NNI, trial protocol.
+  [[nodiscard]] std::string data() const;
+
+ private:
+  Metric metric_;
+  ParameterId parameter_;
+};
+
+/// A trial as NNI's original interface shows it: `id`, `sequenceId`, `status`, `submitTime`, `startTime`, `endTime` (all
+/// in milliseconds since 1970), `tags`, `url`, `workingDirectory`, `form`, `isEarlyStopped`, `message`, `envId`. What is
+/// not known is left out. Source: NNI, training services, 1.2.
+[[nodiscard]] boost::json::object to_json(const TrialJobDetail& detail);
+
+}  // namespace nni
+
+// ---- nni/experiment/training_session.hpp
+
+namespace nni {
+
+/// Runs the trials of a program that has a tuner of its own: NNI's original training service interface, operation by
+/// operation, over any service, scheduler, storage and transport of this library.
+///
+/// @code
+/// nni::TrainingSession session{nni::TrainingSessionOptions{.concurrency = 4},
+///                              nni::platforms::InProcess{train}};
+/// const auto watching = session.add_trial_job_metric_listener([](const nni::TrialJobMetric& metric) { ... });
+/// const nni::TrialJobDetail job = session.submit_trial_job(parameters);
+/// const nni::TrialJobDetail end = session.wait_trial_job(job.trial);
+/// session.clean_up();
+/// @endcode
+///
+/// An experiment whose advisor is the caller. It has a thread of its own, which the first operation starts; with `run`
+/// a thread of the caller does the work instead, and with `async_run` an executor of the caller. Operations come in two
+/// forms: plain ones block, and may be called by any thread; those that begin with `async_` are awaited on the
+/// session's executor. Listeners are called on the session's thread. There `submit_trial_job`, `update_trial_job` and
+/// `cancel_trial_job` act at once; those that would have to wait refuse with `Errc::unsupported` and name the form to
+/// await.
+///
+/// Errors of an operation: `Errc::closed` when the session has ended, with the reason if it failed; `ConfigError` for a
+/// form or value that is wrong; `Errc::not_found` or `Errc::no_such_job` for an unknown trial. A trial that fails is no
+/// error, its status says so.
+///
+/// @tparam Service   models `TrainingService`
+/// @tparam Policies  a scheduler, a storage, a transport and a data store, each at most once, in any order; the default
+///                   data store keeps its records in memory
+template <class Service, class... Policies>
+class TrainingSession : private detail::SessionHooks {
+  static_assert(TrainingService<Service>, "the first policy of a TrainingSession does not model nni::TrainingService");
+  static_assert(detail::count_role<role::tuner, Policies...> + detail::count_role<role::assessor, Policies...> +
+                        detail::count_role<role::advisor, Policies...> ==
+                    0,
+                "a TrainingSession takes no tuner, assessor or advisor: its caller is that; for theirs there is "
+                "nni::Experiment");
+  using Inner = Experiment<Service, Policies..., detail::SessionAdvisor>;
+
+ public:
+  /// @param options   settings; see `TrainingSessionOptions`
+  /// @param service   runs the trials
+  /// @param policies  the others, in any order
+  explicit TrainingSession(TrainingSessionOptions options, Service service, Policies... policies)
+      : options_(std::move(options)),
+        service_(std::move(service)),
+        policies_(std::move(policies)...),
+        capabilities_(service_->capabilities()) {}
+  TrainingSession(const TrainingSession&) = delete;
+  TrainingSession& operator=(const TrainingSession&) = delete;
+
+  /// Ends what still runs, as `clean_up` does; what goes wrong then is lost. A `run` or `async_run` of the caller has
+  /// to have returned before.
+  ~TrainingSession();
+
+  // ---- configuration, before the session starts -----------------------------------------------------------------
+
+  /// Sets what NNI's original interface calls cluster metadata. A service that models `ConfigurableService` gets the
+  /// keys that it lists; the others are `experimentId`, `trial_config`, `multiPhase`, `nni_manager_ip`, `version_check`
+  /// and `log_collection`, each bound to the option of `TrainingSessionOptions` that names it.
+  ///
+  /// @param value  JSON, or a string that holds the JSON text of an object
+  /// @throws ConfigError  naming key, value and the accepted form; nothing changes then
+  /// @throws Error        `Errc::in_use` when the session has started
+  void set_cluster_metadata(const std::string& key, const boost::json::value& value);
+
+  /// What holds under a key, in the form that `set_cluster_metadata` accepts.
+  /// @throws ConfigError  for a key that neither the session nor its service has
+  [[nodiscard]] boost::json::value get_cluster_metadata(const std::string& key) const;
+
+  /// True when running trials can be sent further parameters.
+  [[nodiscard]] bool is_multi_phase_job_supported() const noexcept;
+
+  // ---- trials ---------------------------------------------------------------------------------------------------
+
+  /// Submits a trial.
+  /// @param form  `parameters`, a JSON object; and what shall differ from the options: `command`, `working_directory`,
+  ///              `environment` (added), `request`. The session fills in the rest. Only parameters are recorded: a
+  ///              trial that a resume runs again gets the rest from the options
+  /// @returns     the trial, WAITING
+  TrialJobDetail submit_trial_job(TrialJobForm form);
+  TrialJobDetail submit_trial_job(Parameters parameters) { return submit_trial_job(form_of(std::move(parameters))); }
+  [[nodiscard]] awaitable<TrialJobDetail> async_submit_trial_job(TrialJobForm form);
+
+  /// Sends further parameters to a trial that has not ended (multi-phase). A trial that waits gets them when it has
+  /// started, and so does its next attempt if a run is lost.
+  /// @param form  only `parameters` count
+  /// @throws Error  `Errc::unsupported` when the session is not multi-phase, or its service cannot be; `Errc::no_such_job`
+  TrialJobDetail update_trial_job(TrialId trial, TrialJobForm form);
+  TrialJobDetail update_trial_job(TrialId trial, Parameters parameters) {
+    return update_trial_job(trial, form_of(std::move(parameters)));
+  }
+  [[nodiscard]] awaitable<TrialJobDetail> async_update_trial_job(TrialId trial, TrialJobForm form);
+
+  /// Stops a trial. Returns when the request is accepted; see `wait_trial_job`. One that has ended stays as it is.
+  /// @param is_early_stopped  it ends as EARLY_STOPPED, otherwise as USER_CANCELED
+  /// @throws Error  `Errc::no_such_job`
+  void cancel_trial_job(TrialId trial, bool is_early_stopped = false);
+  [[nodiscard]] awaitable<void> async_cancel_trial_job(TrialId trial, bool is_early_stopped = false);
+
+  /// Everything that is known of a trial. When it says that the trial has ended, the listeners have had all its values.
+  /// @throws Error  `Errc::not_found`
+  TrialJobDetail get_trial_job(TrialId trial);
+  [[nodiscard]] awaitable<TrialJobDetail> async_get_trial_job(TrialId trial);
+
+  /// All trials, in the order in which they were submitted.
+  [[nodiscard]] std::vector<TrialJobDetail> list_trial_jobs();
+  [[nodiscard]] awaitable<std::vector<TrialJobDetail>> async_list_trial_jobs();
+
+  /// Waits until a trial has ended; not in the original, whose users had to ask again and again.
+  /// @throws Error  `Errc::not_found`; `Errc::closed` when the session ends first
+  TrialJobDetail wait_trial_job(TrialId trial);
+  [[nodiscard]] awaitable<TrialJobDetail> async_wait_trial_job(TrialId trial);
+
+  // ---- listeners; any thread, any time -----------------------------------------------------------------------------
+
+  /// Calls a function with each value that a trial reports, in order for each trial. It must not block; what it throws
+  /// ends the session.
+  /// @returns  drop it to remove the listener
+  Subscription add_trial_job_metric_listener(std::function<void(const TrialJobMetric&)> listener) {
+    return metric_listeners_->add(std::move(listener));
+  }
+
+  /// Calls a function when a trial has started (each attempt) and when it has ended, after all its values.
+  Subscription add_trial_job_status_listener(std::function<void(const TrialJobDetail&)> listener) {
+    return status_listeners_->add(std::move(listener));
+  }
+
+  // ---- life ---------------------------------------------------------------------------------------------------------
+
+  /// Starts the session on a thread of its own, and returns when its service has started. Optional.
+  /// @throws Error  why it cannot start
+  void start();
+
+  /// Runs the session on the calling thread until another one, a listener or Ctrl-C has ended it. A session that runs
+  /// already is waited for.
+  /// @throws Error  why it could not go on
+  void run();
+
+  /// The same on an executor of the caller.
+  /// @param context  single-threaded executor; outlives the returned work
+  awaitable<void> async_run(Context& context);
+
+  /// Ends the session: live trials are stopped and become SYS_CANCELED, nothing is left. Waits for that, except on the
+  /// session's own thread.
+  /// @throws Error  why the session could not go on, if it had failed
+  void clean_up();
+
+  /// Asks for the end without waiting. Any thread.
+  void request_stop() noexcept;
+
+ private:
+  enum class Phase { idle, starting, running, over };
+
+  /// What belongs to a trial that has not ended.
+  struct Job {
+    TrialJobForm form;                // what differs from the options
+    std::vector<Parameters> further;  // sent so far, for the next attempt too
+    std::size_t delivered = 0;        // of these, to the present attempt
+    std::shared_ptr<async::event> ended;
+  };
+
+  static TrialJobForm form_of(Parameters parameters) {
+    TrialJobForm form;
+    form.parameters = std::move(parameters);
+    return form;
+  }
+
+  // SessionHooks
+  void metric_arrived(const Metric& metric) override;
+  void trial_started(RunId run) override;
+  void trial_ended(TrialId trial) override;
+  void complete(TrialId trial, TrialJobForm& form) override;
+  std::optional<ResourceRequest> request_of(TrialId trial) override;
+
+  bool claim();
+  void build();
+  void loop() noexcept;
+  void finish(std::exception_ptr failure) noexcept;
+  void notify_all();
+  [[nodiscard]] bool on_own_thread() const;
+  template <class T>
+  T call(awaitable<T> work, const char* name);
+  template <class T>
+  awaitable<void> answer(std::shared_ptr<std::promise<T>> promise, awaitable<T> work);
+  awaitable<void> ready();
+  void check_open() const;
+  [[noreturn]] void throw_closed() const;
+  void check_form(const TrialJobForm& form) const;
+  Ledger& ledger() { return *inner_->ledger_; }
+  typename Inner::Engine& engine() { return *inner_->engine_; }
+  bool was_ordered(TrialId trial) { return trial.number >= 1 && trial.number <= ledger().counts().ordered; }
+  TrialJobDetail live_detail(TrialId trial);
+  TrialJobDetail submit_now(TrialJobForm form);
+  TrialJobDetail update_now(TrialId trial, TrialJobForm form);
+  void cancel_now(TrialId trial, bool is_early_stopped);
+  awaitable<void> deliver(TrialId trial);
+  awaitable<void> deliver_quietly(TrialId trial);
+  awaitable<void> collect(std::vector<TrialJobDetail>& into, TrialJobDetail trial);
+
+  std::unique_ptr<Runtime> runtime_;  // dies last, see Experiment
+  TrainingSessionOptions options_;
+  std::optional<Service> service_;  // until it starts
+  std::tuple<Policies...> policies_;
+  Capabilities capabilities_;
+  std::map<std::string, boost::json::value> service_metadata_;  // what holds since it started
+  std::unique_ptr<Inner> inner_;
+
+  std::shared_ptr<detail::Listeners<TrialJobMetric>> metric_listeners_ =
+      std::make_shared<detail::Listeners<TrialJobMetric>>();
+  std::shared_ptr<detail::Listeners<TrialJobDetail>> status_listeners_ =
+      std::make_shared<detail::Listeners<TrialJobDetail>>();
+
+  // Of the executor.
+  Context* context_ = nullptr;
+  std::unordered_map<TrialId, Job> jobs_;
+  std::unordered_map<TrialId, TrialJobDetail> ending_;  // ended, and the listeners do not know yet
+  std::unordered_map<TrialId, std::uint32_t> phases_;   // index of the newest parameters, where it is above 0
+  std::optional<async::event> changed_;                 // phase, or fewer calls under way
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable phase_changed_;
+  Phase phase_ = Phase::idle;
+  bool stop_requested_ = false;
+  std::exception_ptr failure_;
+  std::size_t calls_ = 0;  // of other threads, under way
+  std::optional<boost::asio::any_io_executor> executor_;
+  std::thread::id own_thread_;
+  std::thread thread_;
+};
+
+template <class Service, class... Policies>
+TrainingSession(TrainingSessionOptions, Service, Policies...) -> TrainingSession<Service, Policies...>;
+
+}  // namespace nni
+
+// ---- nni/experiment/training_session_run.hpp
+
+// IWYU pragma: private, include <nni/experiment/training_session.hpp>
+
+/// @file
+/// Bodies of `TrainingSession`: its configuration, its life, and how other threads call it. Included by
+/// training_session.hpp.
+
+#include <boost/asio/detached.hpp>
+
+namespace nni {
+
+// ---- configuration ------------------------------------------------------------------------------------------------
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::set_cluster_metadata(
+    const std::string& key, const boost::json::value& value) {
+  const std::lock_guard lock(mutex_);
+  if (phase_ != Phase::idle)
+    throw Error(Errc::in_use, "cluster metadata \"" + key + "\" can be set before the session starts only");
+  if constexpr (ConfigurableService<Service>) {
+    const auto keys = service_->cluster_metadata_keys();
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) return service_->set_cluster_metadata(key, value);
+    if (!detail::is_session_key(key))
+      detail::throw_unknown_metadata(key, to_json_text(value), Service::platform, {keys.begin(), keys.end()});
+  } else if (!detail::is_session_key(key)) {
+    detail::throw_unknown_metadata(key, to_json_text(value), Service::platform, {});
+  }
+  detail::bind_metadata(options_, key, value);
+}
+
+template <class Service, class... Policies>
+boost::json::value TrainingSession<Service, Policies...>::get_cluster_metadata(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string_view> service_keys;
+  if constexpr (ConfigurableService<Service>) {
+    if (const auto kept = service_metadata_.find(key); kept != service_metadata_.end()) return kept->second;
+    if (service_) {
+      const auto keys = service_->cluster_metadata_keys();
+      if (std::find(keys.begin(), keys.end(), key) != keys.end()) return service_->get_cluster_metadata(key);
+      service_keys.assign(keys.begin(), keys.end());
+    }
+    for (const auto& [kept, value] : service_metadata_) service_keys.push_back(kept);
+  }
+  if (!detail::is_session_key(key)) detail::throw_unknown_metadata(key, {}, Service::platform, service_keys);
+  return detail::metadata_of(options_, key);
+}
+
+template <class Service, class... Policies>
+bool TrainingSession<Service, Policies...>::is_multi_phase_job_supported() const noexcept {
+  if constexpr (Inner::carried)
+    return capabilities_.multi_phase;
+  else if constexpr (requires { Inner::transport_type::multi_phase; })
+    return Inner::transport_type::multi_phase;
+  else
+    return true;
+}
+
+// ---- life ---------------------------------------------------------------------------------------------------------
+
+template <class Service, class... Policies>
+TrainingSession<Service, Policies...>::~TrainingSession() {
+  request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+// True for the one caller that has to do the work.
+template <class Service, class... Policies>
+bool TrainingSession<Service, Policies...>::claim() {
+  const std::lock_guard lock(mutex_);
+  if (phase_ != Phase::idle) return false;
+  phase_ = Phase::starting;
+  return true;
+}
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::build() {
+  const std::lock_guard configuration(mutex_);  // which others may read
+  if (options_.multi_phase && !is_multi_phase_job_supported())
+    throw config_error("multiPhase", "is true, and trials on " + std::string(Service::platform) +
+                                         " cannot be sent further parameters; leave it out");
+  if (!options_.nni_manager_ip.empty()) {
+    const auto advertise = [this](auto& policy) {
+      if constexpr (requires { policy.advertise(options_.nni_manager_ip); }) policy.advertise(options_.nni_manager_ip);
+    };
+    std::apply([&advertise](auto&... policies) { (advertise(policies), ...); }, policies_);
+  }
+  if constexpr (ConfigurableService<Service>)
+    for (const std::string_view key : service_->cluster_metadata_keys())
+      service_metadata_.emplace(key, service_->get_cluster_metadata(std::string(key)));
+  inner_ = std::apply(
+      [this](auto&... policies) {
+        return std::make_unique<Inner>(
+            detail::experiment_options(options_), std::move(*service_), std::move(policies)...,
+            detail::SessionAdvisor(*this));
+      },
+      policies_);
+  service_.reset();
+  Observer observer;
+  observer.on_start = [this](const ExperimentStart&) {
+    for (const Intent& intent : ledger().open_intents()) jobs_[intent.run.trial];
+    {
+      const std::lock_guard lock(mutex_);
+      phase_ = Phase::running;
+    }
+    notify_all();
+  };
+  observer.on_trial_ended = [this](const TrialJobDetail& detail) { ending_.emplace(detail.trial, detail); };
+  inner_->observe(std::move(observer));
+}
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::notify_all() {
+  phase_changed_.notify_all();
+  if (changed_) changed_->notify();
+}
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::loop() noexcept {
+  std::exception_ptr failure;
+  try {
+    RuntimeOptions settings;
+    settings.threads = options_.threads;
+    settings.log = Log(options_.log, options_.log_level);
+    settings.shutdown_limit = options_.shutdown_limit;
+    runtime_ = std::make_unique<Runtime>(std::move(settings));
+    const std::unique_ptr<Runtime, void (*)(Runtime*)> signals(
+        runtime_.get(), [](Runtime* runtime) { runtime->restore_signals(); });
+    if (options_.handle_signals) runtime_->on_stop_signal([this] { request_stop(); });
+    runtime_->run(async_run(runtime_->context()));
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  finish(failure);
+}
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::finish(std::exception_ptr failure) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    phase_ = Phase::over;
+    if (!failure_) failure_ = failure;
+  }
+  phase_changed_.notify_all();
+}
+
+template <class Service, class... Policies>
+awaitable<void> TrainingSession<Service, Policies...>::async_run(Context& context) {
+  context_ = &context;
+  changed_.emplace();
+  bool stop = false;
+  std::exception_ptr failure;
+  try {
+    build();
+    {
+      const std::lock_guard lock(mutex_);
+      phase_ = Phase::starting;
+      executor_ = context.executor();
+      own_thread_ = std::this_thread::get_id();
+      stop = stop_requested_;
+    }
+    phase_changed_.notify_all();
+    if (stop) inner_->request_stop();
+    auto work = inner_->async_run(context);
+    co_await std::move(work);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  co_await async::ignore_cancellation();
+  finish(failure);
+  // Whoever waits for something hears that it will not come, while there is somebody to tell them.
+  for (auto& [trial, job] : jobs_)
+    if (job.ended) job.ended->notify();
+  changed_->notify();
+  const auto under_way = [this] {
+    const std::lock_guard lock(mutex_);
+    return calls_ != 0;
+  };
+  while (under_way()) {
+    auto change = changed_->wait();
+    co_await std::move(change);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::start() {
+  if (claim()) thread_ = std::thread([this] { loop(); });
+  std::unique_lock lock(mutex_);
+  phase_changed_.wait(lock, [this] { return phase_ == Phase::running || phase_ == Phase::over; });
+  if (phase_ == Phase::over) {
+    if (failure_) std::rethrow_exception(failure_);
+    throw_closed();
+  }
+}
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::run() {
+  if (on_own_thread()) throw Error(Errc::unsupported, "run: the session's own thread cannot wait for the session");
+  if (claim()) loop();
+  std::unique_lock lock(mutex_);
+  phase_changed_.wait(lock, [this] { return phase_ == Phase::over; });
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::request_stop() noexcept {
+  const std::lock_guard lock(mutex_);
+  stop_requested_ = true;
+  if (phase_ == Phase::idle) phase_ = Phase::over;  // nothing has begun, so nothing has to end
+  if (executor_ && phase_ != Phase::over) inner_->request_stop();
+}
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::clean_up() {
+  request_stop();
+  if (on_own_thread()) return;
+  std::unique_lock lock(mutex_);
+  phase_changed_.wait(lock, [this] { return phase_ == Phase::over; });
+  std::thread ended = std::move(thread_);
+  const std::exception_ptr failure = failure_;
+  lock.unlock();
+  if (ended.joinable()) ended.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+// ---- calls of other threads ---------------------------------------------------------------------------------------
+
+template <class Service, class... Policies>
+bool TrainingSession<Service, Policies...>::on_own_thread() const {
+  const std::lock_guard lock(mutex_);
+  return executor_ && phase_ != Phase::over && own_thread_ == std::this_thread::get_id();
+}
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::throw_closed() const {
+  if (phase_ == Phase::idle) throw Error(Errc::closed, "the training session has not started; spawn async_run first");
+  throw Error(
+      Errc::closed, "the training session has ended" + (failure_ ? ": " + nni::describe(failure_) : std::string()));
+}
+
+template <class Service, class... Policies>
+template <class T>
+awaitable<void> TrainingSession<Service, Policies...>::answer(
+    std::shared_ptr<std::promise<T>> promise, awaitable<T> work) {
+  try {
+    if constexpr (std::is_void_v<T>) {
+      co_await std::move(work);
+      promise->set_value();
+    } else {
+      T value = co_await std::move(work);
+      promise->set_value(std::move(value));
+    }
+  } catch (...) {
+    promise->set_exception(std::current_exception());
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    --calls_;
+  }
+  changed_->notify();
+}
+
+// Blocks the calling thread until the session's has done it.
+template <class Service, class... Policies>
+template <class T>
+T TrainingSession<Service, Policies...>::call(awaitable<T> work, const char* name) {
+  if (on_own_thread())
+    throw Error(Errc::unsupported,
+                std::string(name) + " would wait on the session's own thread for that thread; await async_" + name +
+                    ", or call it from another thread");
+  if (claim()) thread_ = std::thread([this] { loop(); });
+  std::unique_lock lock(mutex_);
+  phase_changed_.wait(lock, [this] { return executor_ || phase_ == Phase::over; });
+  if (phase_ == Phase::over) throw_closed();
+  ++calls_;
+  const boost::asio::any_io_executor executor = *executor_;
+  lock.unlock();
+  const auto promise = std::make_shared<std::promise<T>>();
+  std::future<T> result = promise->get_future();
+  boost::asio::co_spawn(executor, answer(promise, std::move(work)), boost::asio::detached);
+  return result.get();
+}
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::check_open() const {
+  const std::lock_guard lock(mutex_);
+  if (phase_ == Phase::over || !inner_ || !inner_->engine_) throw_closed();
+}
+
+template <class Service, class... Policies>
+awaitable<void> TrainingSession<Service, Policies...>::ready() {
+  const auto starting = [this] {
+    const std::lock_guard lock(mutex_);
+    return phase_ == Phase::idle || phase_ == Phase::starting;
+  };
+  while (changed_ && starting()) {
+    auto change = changed_->wait();
+    co_await std::move(change);
+  }
+  check_open();
+}
+
+}  // namespace nni
+
+// ---- nni/experiment/training_session_jobs.hpp
+
+// IWYU pragma: private, include <nni/experiment/training_session.hpp>
+
+/// @file
+/// Bodies of `TrainingSession`: its operations, and what its engine tells it. Included by training_session.hpp.
+
+namespace nni {
+
+// ---- operations ---------------------------------------------------------------------------------------------------
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::check_form(const TrialJobForm& form) const {
+  ProblemList problems;
+  if (const Result<Parameters> parsed = Parameters::parse(form.parameters.text()); !parsed)
+    problems.add("parameters", "are not a JSON object: " + form.parameters.text().substr(0, 200));
+  if (capabilities_.needs_command && form.command.empty() && options_.trial_command.empty())
+    problems.add("command", "is missing; give the form one, or the session a trial_command");
+  if (!capabilities_.needs_command && !form.command.empty())
+    problems.add(
+        "command", "\"" + form.command.to_string() + "\" cannot be run by a service whose trials are callables");
+  if (form.request.gpus && *form.request.gpus < 0)
+    problems.add("request", std::to_string(*form.request.gpus) + " GPUs are fewer than none");
+  problems.throw_if_any();
+}
+
+template <class Service, class... Policies>
+TrialJobDetail TrainingSession<Service, Policies...>::live_detail(TrialId trial) {
+  std::optional<TrialJobDetail> detail = ledger().detail(trial);
+  if (!detail)
+    throw Error(
+        Errc::no_such_job, "there is no live trial " + to_string(trial) + "; it has ended or was never submitted");
+  if (const auto phase = phases_.find(trial); phase != phases_.end()) detail->parameter_index = phase->second;
+  return std::move(*detail);
+}
+
+template <class Service, class... Policies>
+TrialJobDetail TrainingSession<Service, Policies...>::submit_now(TrialJobForm form) {
+  check_open();
+  check_form(form);
+  const ParameterId parameter{ledger().counts().ordered};
+  const TrialId trial = engine().order(NewTrial{parameter, std::move(form.parameters)});
+  form.parameters = Parameters();
+  jobs_[trial].form = std::move(form);
+  return live_detail(trial);
+}
+
+template <class Service, class... Policies>
+TrialJobDetail TrainingSession<Service, Policies...>::submit_trial_job(TrialJobForm form) {
+  if (on_own_thread()) return submit_now(std::move(form));
+  return call(async_submit_trial_job(std::move(form)), "submit_trial_job");
+}
+
+template <class Service, class... Policies>
+awaitable<TrialJobDetail> TrainingSession<Service, Policies...>::async_submit_trial_job(TrialJobForm form) {
+  auto starting = ready();
+  co_await std::move(starting);
+  co_return submit_now(std::move(form));
+}
+
+template <class Service, class... Policies>
+TrialJobDetail TrainingSession<Service, Policies...>::update_now(TrialId trial, TrialJobForm form) {
+  check_open();
+  if (!is_multi_phase_job_supported())
+    throw Error(
+        Errc::unsupported, std::string(Service::platform) + ": running trials cannot be sent further parameters here");
+  if (!options_.multi_phase)
+    throw Error(Errc::unsupported,
+                "this session is not multi-phase, so its trials do not ask for further parameters; set "
+                "TrainingSessionOptions::multi_phase, or cluster metadata \"multiPhase\" to true");
+  if (const Result<Parameters> parsed = Parameters::parse(form.parameters.text()); !parsed)
+    throw config_error("parameters", "are not a JSON object: " + form.parameters.text().substr(0, 200));
+  static_cast<void>(live_detail(trial));
+  jobs_[trial].further.push_back(std::move(form.parameters));
+  ++phases_[trial];
+  return live_detail(trial);
+}
+
+template <class Service, class... Policies>
+TrialJobDetail TrainingSession<Service, Policies...>::update_trial_job(TrialId trial, TrialJobForm form) {
+  if (!on_own_thread()) return call(async_update_trial_job(trial, std::move(form)), "update_trial_job");
+  TrialJobDetail detail = update_now(trial, std::move(form));
+  engine().spawn(deliver_quietly(trial));
+  return detail;
+}
+
+template <class Service, class... Policies>
+awaitable<TrialJobDetail> TrainingSession<Service, Policies...>::async_update_trial_job(
+    TrialId trial, TrialJobForm form) {
+  auto starting = ready();
+  co_await std::move(starting);
+  TrialJobDetail detail = update_now(trial, std::move(form));
+  auto delivering = deliver(trial);
+  co_await std::move(delivering);
+  co_return detail;
+}
+
+// Sends what the present run of a trial has not got. One that has not started gets it when it does.
+template <class Service, class... Policies>
+awaitable<void> TrainingSession<Service, Policies...>::deliver(TrialId trial) {
+  while (true) {
+    const auto job = jobs_.find(trial);
+    const std::optional<RunId> run = ledger().live_run(trial);
+    if (job == jobs_.end() || !run || live_detail(trial).status != TrialJobStatus::running) co_return;
+    if (job->second.delivered == job->second.further.size()) co_return;
+    auto sending = engine().send(*run, job->second.further[job->second.delivered++]);
+    co_await std::move(sending);
+  }
+}
+
+template <class Service, class... Policies>
+awaitable<void> TrainingSession<Service, Policies...>::deliver_quietly(TrialId trial) {
+  std::string failure;
+  try {
+    auto delivering = deliver(trial);
+    co_await std::move(delivering);
+  } catch (const std::exception& error) {
+    if (async::is_cancellation(std::current_exception())) throw;
+    failure = error.what();
+  }
+  if (!failure.empty())
+    context_->log().warning("session", "trial " + to_string(trial) + " could not be sent parameters: " + failure);
+}
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::cancel_now(TrialId trial, bool is_early_stopped) {
+  check_open();
+  if (!was_ordered(trial)) throw Error(Errc::no_such_job, "there is no trial " + to_string(trial));
+  engine().cancel(trial, is_early_stopped ? StopReason::early_stop : StopReason::user);
+}
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::cancel_trial_job(TrialId trial, bool is_early_stopped) {
+  if (on_own_thread()) return cancel_now(trial, is_early_stopped);
+  call(async_cancel_trial_job(trial, is_early_stopped), "cancel_trial_job");
+}
+
+template <class Service, class... Policies>
+awaitable<void> TrainingSession<Service, Policies...>::async_cancel_trial_job(TrialId trial, bool is_early_stopped) {
+  auto starting = ready();
+  co_await std::move(starting);
+  cancel_now(trial, is_early_stopped);
+}
+
+template <class Service, class... Policies>
+TrialJobDetail TrainingSession<Service, Policies...>::get_trial_job(TrialId trial) {
+  return call(async_get_trial_job(trial), "get_trial_job");
+}
+
+template <class Service, class... Policies>
+awaitable<TrialJobDetail> TrainingSession<Service, Policies...>::async_get_trial_job(TrialId trial) {
+  auto starting = ready();
+  co_await std::move(starting);
+  if (!was_ordered(trial)) throw Error(Errc::not_found, "there is no trial " + to_string(trial));
+  if (ledger().detail(trial)) co_return live_detail(trial);
+  if (ending_.contains(trial)) {
+    auto told = async_wait_trial_job(trial);
+    co_return co_await std::move(told);
+  }
+  auto loading = inner_->store_.load(trial);
+  std::optional<TrialJobDetail> detail = co_await std::move(loading);
+  if (!detail) throw Error(Errc::not_found, "there is no trial " + to_string(trial));
+  if (const auto phase = phases_.find(trial); phase != phases_.end()) detail->parameter_index = phase->second;
+  co_return std::move(*detail);
+}
+
+template <class Service, class... Policies>
+TrialJobDetail TrainingSession<Service, Policies...>::wait_trial_job(TrialId trial) {
+  return call(async_wait_trial_job(trial), "wait_trial_job");
+}
+
+template <class Service, class... Policies>
+awaitable<TrialJobDetail> TrainingSession<Service, Policies...>::async_wait_trial_job(TrialId trial) {
+  auto starting = ready();
+  co_await std::move(starting);
+  while (ledger().detail(trial) || ending_.contains(trial)) {
+    Job& job = jobs_[trial];
+    if (!job.ended) job.ended = std::make_shared<async::event>();
+    const std::shared_ptr<async::event> ended = job.ended;
+    auto waiting = ended->wait();
+    co_await std::move(waiting);
+    check_open();
+  }
+  auto reading = async_get_trial_job(trial);
+  co_return co_await std::move(reading);
+}
+
+template <class Service, class... Policies>
+std::vector<TrialJobDetail> TrainingSession<Service, Policies...>::list_trial_jobs() {
+  return call(async_list_trial_jobs(), "list_trial_jobs");
+}
+
+template <class Service, class... Policies>
+awaitable<void> TrainingSession<Service, Policies...>::collect(
+    std::vector<TrialJobDetail>& into, TrialJobDetail trial) {
+  if (const auto phase = phases_.find(trial.trial); phase != phases_.end()) trial.parameter_index = phase->second;
+  into.push_back(std::move(trial));
+  co_return;
+}
+
+template <class Service, class... Policies>
+awaitable<std::vector<TrialJobDetail>> TrainingSession<Service, Policies...>::async_list_trial_jobs() {
+  auto starting = ready();
+  co_await std::move(starting);
+  while (!ending_.empty()) {
+    auto told = async_wait_trial_job(ending_.begin()->first);
+    co_await std::move(told);
+  }
+  std::vector<TrialJobDetail> trials;
+  const auto visit = [this, &trials](TrialJobDetail trial) { return collect(trials, std::move(trial)); };
+  auto reading = detail::for_each_trial(inner_->store_, static_cast<std::size_t>(-1), visit);
+  co_await std::move(reading);
+  check_open();
+  // The ledger knows more of those that live.
+  for (TrialJobDetail& trial : trials)
+    if (!is_terminal(trial.status) && ledger().detail(trial.trial)) trial = live_detail(trial.trial);
+  co_return trials;
+}
+
+// ---- what the engine tells ----------------------------------------------------------------------------------------
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::metric_arrived(const Metric& metric) {
+  if (metric_listeners_->empty()) return;
+  // The session numbers parameters as it numbers trials.
+  metric_listeners_->call(TrialJobMetric(metric, ParameterId{metric.run.trial.sequence()}));
+}
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::trial_started(RunId run) {
+  Job& job = jobs_[run.trial];
+  job.delivered = 0;
+  if (!job.further.empty()) engine().spawn(deliver_quietly(run.trial));
+  if (!status_listeners_->empty() && ledger().detail(run.trial)) status_listeners_->call(live_detail(run.trial));
+}
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::trial_ended(TrialId trial) {
+  auto ended = ending_.extract(trial);
+  auto job = jobs_.extract(trial);
+  if (!ended) return;
+  if (const auto phase = phases_.find(trial); phase != phases_.end()) ended.mapped().parameter_index = phase->second;
+  status_listeners_->call(ended.mapped());
+  if (job && job.mapped().ended) job.mapped().ended->notify();
+}
+
+template <class Service, class... Policies>
+void TrainingSession<Service, Policies...>::complete(TrialId trial, TrialJobForm& form) {
+  const auto job = jobs_.find(trial);
+  if (job == jobs_.end()) return;
+  const TrialJobForm& own = job->second.form;
+  if (!own.command.empty()) form.command = own.command;
+  if (!own.working_directory.empty()) form.working_directory = own.working_directory;
+  for (const auto& [name, value] : own.environment) form.environment[name] = value;
+}
+
+template <class Service, class... Policies>
+std::optional<ResourceRequest> TrainingSession<Service, Policies...>::request_of(TrialId trial) {
+  const auto job = jobs_.find(trial);
+  if (job == jobs_.end() || !job->second.form.request.gpus) return std::nullopt;
+  return job->second.form.request;
+}
 
 }  // namespace nni
 
@@ -10659,6 +12221,9 @@ class PreparedJob {
   /// @param order  its own variables may do so
   [[nodiscard]] bool wants_channel(const StartOrder& order) const;
 
+  /// True when a trial asks for parameters more than once, and waits each time: `MULTI_PHASE=true`.
+  [[nodiscard]] bool has_phases(const StartOrder& order) const;
+
   /// What to launch; valid until the next call.
   /// @param order    run and its own variables
   /// @param name     text form of the run
@@ -11041,7 +12606,8 @@ using ChannelHandler = std::function<void(ChannelMessage)>;
 /// Serves NNI's trial channel (trial protocol, section 3) and our batches to the trials of one experiment.
 ///
 /// Each run has an address of its own with a random token of 128 bits; a request with any other is answered 404.
-/// Parameters are bound to a run when it is admitted, and every first or repeated request of it gets the same record.
+/// Parameters are bound to a run when it is admitted, and every first or repeated request of it gets the same record;
+/// a run of several phases (`expect_phases`) gets each record once.
 /// All members are called on the executor, which must be single-threaded.
 class ChannelServer {
  public:
@@ -11081,6 +12647,10 @@ class ChannelServer {
 
   /// The token of a run, to be kept for `restore`; empty when it is not admitted.
   [[nodiscard]] std::string token(RunId run) const;
+
+  /// Makes each further request of a run wait for the next record that is sent, instead of getting the last one
+  /// again: multi-phase. Ignored for a run that is not admitted.
+  void expect_phases(RunId run);
 
   /// Queues one more parameter record for a run (multi-phase); ignored for a run that is not admitted.
   void send(RunId run, std::string record);
@@ -11573,6 +13143,18 @@ class Local {
   /// Called by the experiment before `start`.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
 
+  /// Its key of NNI's original interface: `local_config`.
+  [[nodiscard]] std::span<const std::string_view> cluster_metadata_keys() const noexcept;
+
+  /// Binds `local_config` to the options: `{"launch": "automatic", "output": "capture", "keeper": "/usr/bin/nni-keeper"}`,
+  /// each of which may be left out. NNI's `gpuIndices`, `maxTrialNumPerGpu` and `useActiveGpu` are accepted with the
+  /// values null, 1 and false: GPUs are not assigned yet.
+  /// @throws ConfigError  naming key, value and the accepted form
+  void set_cluster_metadata(const std::string& key, const boost::json::value& value);
+
+  /// What holds, in the form that `set_cluster_metadata` accepts.
+  [[nodiscard]] boost::json::value get_cluster_metadata(const std::string& key) const;
+
   [[nodiscard]] Capabilities capabilities() const noexcept;
 
   /// @throws Error  when there is no keeper although one is required, or the trials belong to another manager
@@ -11591,6 +13173,9 @@ class Local {
   awaitable<void> acknowledge(Receipt receipt);
   awaitable<void> send(RunId run, Parameters parameters);
   awaitable<void> settle(RunId run);
+
+  /// Who is told when the keeper cannot write its records for now, and when that is over. Optional.
+  void on_trouble(TroubleListener listener);
 
   /// The end of a run is in the records of the experiment: the keeper may forget it. Optional; ends that nobody
   /// records are told again after a resume.
@@ -11647,6 +13232,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   std::filesystem::path trials() const { return keeper::trials_directory(directory_, local_environment); }
 
   LocalOptions options_;
+  TroubleListener trouble_listener_;
   std::filesystem::path directory_;
   ExperimentId experiment_;
   Context* context_ = nullptr;
@@ -11656,6 +13242,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   /// A run that was submitted or adopted, and whose end was not taken yet.
   struct Tracked {
     ParameterId parameter;
+    std::uint64_t phases = 0;  // further parameters that were sent
     JobId job;
     bool decided = false;  // started, or ended without
     bool ended = false;
@@ -11781,6 +13368,257 @@ namespace nni::process {
 
 }  // namespace nni::process
 
+// ---- nni/storage/detail/file_watcher.hpp
+
+namespace nni::storage::detail {
+
+/// Tells when files of this machine change: one inotify instance for all of them, read on the executor.
+class FileWatcher {
+ public:
+  /// @throws Error  `Errc::unsupported` when the system gives no inotify instance
+  explicit FileWatcher(boost::asio::any_io_executor executor);
+  FileWatcher(const FileWatcher&) = delete;
+  FileWatcher& operator=(const FileWatcher&) = delete;
+  ~FileWatcher();
+
+  /// The first call for a file begins to watch it and returns at once. Each later one returns when the file was written,
+  /// touched, moved or removed since the last return. A cancelled call ends the watch. One waits at a time for a file.
+  ///
+  /// @throws Error  `Errc::not_found`; `Errc::unsupported` for a file whose changes this machine cannot see (a network
+  ///                file system), or when the system has no more watches; `Errc::closed` after `close`
+  awaitable<void> changed(std::filesystem::path file);
+
+  /// Ends all watches; whoever waits gets `Errc::closed`.
+  void close();
+
+ private:
+  class Core;
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace nni::storage::detail
+
+// ---- nni/trial/metrics_file.hpp
+
+namespace nni::trial {
+
+/// One thing in a metrics file.
+class MetricsFileItem {
+ public:
+  MetricsFileItem() = default;
+  MetricsFileItem(bool is_record, std::string what, std::uint64_t behind)
+      : record(is_record), text(std::move(what)), end(behind) {}
+
+  bool record = false;    ///< false: bytes that are no record
+  std::string text;       ///< payload without its newline; of other bytes the beginning, printable
+  std::uint64_t end = 0;  ///< offset in the file behind it
+};
+
+/// Cuts the legacy metrics file into records: `ME`, six digits with the length of what follows, the payload and a
+/// newline (trial protocol, 7.2). Pure: it is fed what was read, in order.
+///
+/// Bytes that are no record are skipped up to the next place where one may begin, and are told as one item. A record
+/// that is not complete waits for the rest.
+class MetricsFileReader {
+ public:
+  /// @param max_payload  bytes of a payload at most; a longer record is skipped
+  explicit MetricsFileReader(std::size_t max_payload = 1'000'000) : max_payload_(max_payload) {}
+
+  /// The next part of the file.
+  void feed(std::string_view bytes) {
+    buffer_.erase(0, std::exchange(at_, 0));
+    buffer_.append(bytes);
+  }
+
+  /// The next item; nothing when more bytes are needed.
+  [[nodiscard]] std::optional<MetricsFileItem> next();
+
+  /// The file is at its end for good: an item for a record that was never completed.
+  [[nodiscard]] std::optional<MetricsFileItem> finish();
+
+  /// Offset in the file of the first byte that was not returned in an item.
+  [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
+
+ private:
+  enum class Head { complete, partial, none };
+
+  [[nodiscard]] static Head head(std::string_view text) noexcept;
+  void consume(std::size_t bytes) noexcept;
+  [[nodiscard]] std::optional<MetricsFileItem> skip();
+
+  std::size_t max_payload_;
+  std::string buffer_;
+  std::size_t at_ = 0;
+  std::uint64_t position_ = 0;
+  bool skipping_ = false;  // the bytes before these were no record either
+};
+
+}  // namespace nni::trial
+
+// ---- nni/transport/detail/tail_core.hpp
+
+namespace nni::transport::detail {
+
+/// What `FileTail` needs of a storage, whatever its type.
+struct TailFiles {
+  std::function<awaitable<std::string>(RemotePath, std::uint64_t, std::size_t)> read{};
+  std::function<awaitable<void>(std::filesystem::path, RemotePath)> upload{};
+  std::function<awaitable<std::vector<FileInfo>>(RemotePath)> list{};
+  std::function<awaitable<void>(RemotePath)> changed{};  ///< empty where nothing can be watched
+  std::function<std::filesystem::path(TrialId)> root{};  ///< where a trial sees the storage
+};
+
+/// Settings of `TailCore`, as `FileTailOptions` says.
+struct TailSettings {
+  std::string directory;
+  std::size_t max_record_bytes = 0;
+  Duration first_pause{};
+  Duration longest_pause{};
+};
+
+/// Everything that a `FileTail` is while it is open: one reader per live run.
+class TailCore : public std::enable_shared_from_this<TailCore> {
+ public:
+  TailCore(Context& context, TailFiles files, TailSettings settings)
+      : context_(&context), files_(std::move(files)), settings_(std::move(settings)), readers_(context) {}
+
+  awaitable<void> prepare(TrialJobForm form);
+  void resume(RunId run);
+  std::filesystem::path directory_in_trial(RunId run) const;
+  awaitable<TrialMessage> next();
+  awaitable<void> send(RunId run, Parameters parameters);
+  awaitable<void> settle(RunId run);
+  awaitable<void> close();
+
+ private:
+  /// A run whose file is read.
+  struct Tail {
+    explicit Tail(RunId which, std::size_t max_record) : run(which), reader(max_record) {}
+    RunId run;
+    ParameterId parameter;
+    trial::MetricsFileReader reader;
+    std::uint64_t offset = 0;                 // read so far
+    std::uint32_t finals = 0;                 // NNI's library numbers all of them 0
+    std::optional<std::uint64_t> last_phase;  // index of the newest parameter file; unknown after a resume
+    std::size_t undelivered = 0;
+    bool over = false;  // the run has ended: one more look, then enough
+    bool done = false;
+    bool settled = false;  // nobody will ask any more
+    async::event told;     // over, done, or a message was taken
+  };
+  using TailPtr = std::shared_ptr<Tail>;
+
+  RemotePath path_of(RunId run, std::string_view file) const;
+  TailPtr begin(RunId run);
+  awaitable<void> write(std::string text, RemotePath to);
+  awaitable<void> follow(TailPtr tail);
+  awaitable<bool> read_more(TailPtr tail);
+  awaitable<bool> look(TailPtr tail);
+  awaitable<void> pause(TailPtr tail, Duration time);
+  awaitable<bool> watch(TailPtr tail);
+  void take(Tail& tail, const trial::MetricsFileItem& item);
+  void push(Tail& tail, TrialMessage message);
+  void forget(const Tail& tail);
+
+  Context* context_;
+  TailFiles files_;
+  TailSettings settings_;
+  async::task_group readers_;
+  std::unordered_map<RunId, TailPtr> tails_;
+  Queue<TrialMessage> messages_;
+  async::event arrived_;
+  std::uint64_t last_receipt_ = 0;
+  bool closed_ = false;
+  bool told_unwatched_ = false;
+  bool told_trouble_ = false;
+};
+
+}  // namespace nni::transport::detail
+
+// ---- nni/transport/file_tail.hpp
+
+namespace nni::transport {
+
+/// Settings of `FileTail`.
+struct FileTailOptions {
+  /// Where a trial sees the root of the storage, for instance `/mnt/nni`. Empty: under the host path that the storage
+  /// says, which a storage must have then.
+  std::filesystem::path trial_root = {};
+  std::string directory = "trials";          ///< of the storage, for the directories of the runs
+  std::size_t max_record_bytes = 1'000'000;  ///< largest value of a trial; a larger one is skipped as garbage
+  Duration first_pause = std::chrono::milliseconds(100);  ///< between two looks at a file that cannot be watched,
+  Duration longest_pause = std::chrono::seconds(5);       ///< doubled up to this while nothing is written
+};
+
+/// NNI's legacy channel: parameters and results in files, over any storage. For trials that reach no server of ours,
+/// and for programs that know this channel only.
+///
+/// A run has a directory `trials/RUN` in the storage: `parameter.cfg`, `parameter_1.cfg` and so on (multi-phase), and
+/// `.nni/metrics`, to which the trial appends. NNI's unmodified Python library does that by itself, told by the
+/// variables that `environment` sets. Changes are noticed where the storage can be watched, otherwise the file is read
+/// from time to time. A trial gets no answer, so it cannot wait until its value is recorded.
+///
+/// The file itself is what makes it safe: nothing is removed from it, each record has a key (run, kind, sequence), and
+/// after a resume it is read again from its beginning, so that the manager takes what it has not recorded and recognises
+/// the rest. The directories stay when the experiment has ended.
+class FileTail {
+ public:
+  using role = nni::role::metric_transport;
+  static constexpr bool multi_phase = true;
+
+  explicit FileTail(FileTailOptions options = {});
+  FileTail(FileTail&&) noexcept;
+  FileTail& operator=(FileTail&&) noexcept;
+  ~FileTail();
+
+  /// @throws ConfigError  when neither the options nor the storage say where trials see the files
+  template <class Store>
+  [[nodiscard]] awaitable<void> open(Context& context, Store& store) {
+    detail::TailFiles files;
+    files.read = [&store](RemotePath path, std::uint64_t offset, std::size_t length) {
+      return store.read(std::move(path), offset, length);
+    };
+    files.upload = [&store](std::filesystem::path from, RemotePath to) {
+      return store.upload(std::move(from), std::move(to));
+    };
+    files.list = [&store](RemotePath path) { return store.list(std::move(path)); };
+    if constexpr (WatchableStorage<Store>)
+      files.changed = [&store](RemotePath path) { return store.changed(std::move(path)); };
+    if (!options_.trial_root.empty())
+      files.root = [root = options_.trial_root](TrialId) { return root; };
+    else if constexpr (std::convertible_to<typename Store::mount_type, HostPath>)
+      files.root = [&store](TrialId trial) { return HostPath(store.mount(trial)).path; };
+    return open(context, std::move(files));
+  }
+
+  /// Writes the files of a run, and begins to read what it will write; the run is submitted afterwards.
+  [[nodiscard]] awaitable<void> prepare(const TrialJobForm& form);
+
+  /// Goes on with a run of an earlier manager.
+  void resume(RunId run);
+
+  /// `NNI_SYS_DIR`, and what makes NNI's library use files: `NNI_PLATFORM=local`, no `NNI_TRIAL_COMMAND_CHANNEL`.
+  [[nodiscard]] EnvironmentVariables environment(RunId run);
+
+  [[nodiscard]] awaitable<TrialMessage> next_message();
+  [[nodiscard]] awaitable<void> acknowledge(Receipt receipt);
+
+  /// Writes `parameter_N.cfg`. @throws Error  `Errc::no_such_job` for a run that has ended; what the storage says
+  [[nodiscard]] awaitable<void> send(RunId run, Parameters parameters);
+
+  /// Reads what is left and returns when it has been given to `next_message`.
+  [[nodiscard]] awaitable<void> settle(RunId run);
+  [[nodiscard]] awaitable<void> close();
+
+ private:
+  [[nodiscard]] awaitable<void> open(Context& context, detail::TailFiles files);
+
+  FileTailOptions options_;
+  std::shared_ptr<detail::TailCore> core_;
+};
+
+}  // namespace nni::transport
+
 // ---- nni/transport/http.hpp
 
 namespace nni::transport {
@@ -11817,6 +13655,9 @@ class Http {
   Http& operator=(Http&&) noexcept;
   ~Http();
 
+  /// Tells trials another host from now on than the options say, for instance `10.0.0.4`. Before `open`.
+  void advertise(std::string host);
+
   /// Starts to listen. The storage is not used.
   /// @throws Error  `Errc::in_use`, `Errc::config_invalid`
   template <class Store>
@@ -11826,7 +13667,8 @@ class Http {
   [[nodiscard]] awaitable<void> open(Context& context);
 
   /// Binds the parameters of a run, before `environment` is asked for: its first request for parameters gets them,
-  /// and so does each repeated one. A run that was not prepared waits for `send`.
+  /// and so does each repeated one. A run that was not prepared waits for `send`. A run whose environment says
+  /// `MULTI_PHASE=true` gets each set of parameters once: its further requests wait for `send`.
   void prepare(const TrialJobForm& form);
 
   /// `NNI_TRIAL_COMMAND_CHANNEL`: the address of the run, a secret.
@@ -11844,7 +13686,11 @@ class Http {
   [[nodiscard]] awaitable<void> close();
 
   /// Makes a run known under the token that an earlier manager gave it.
+  ///
+  /// Best before `open`: a trial that asks while the transport listens and does not know the run yet is told so (404),
+  /// and gives up.
   /// @param token  as `token` returned it
+  /// @throws Error  `Errc::internal` for a text that is no token
   void restore(RunId run, std::string_view token, const TrialJobForm& form);
 
   /// The token of a run, to be kept for `restore`; empty for one that is not known.
@@ -11854,7 +13700,14 @@ class Http {
   [[nodiscard]] unsigned short port() const noexcept;
 
  private:
+  struct Restored {
+    RunId run;
+    std::string token;
+    TrialJobForm form;
+  };
+
   HttpOptions options_;
+  std::vector<Restored> restored_;  // before `open`
   std::unique_ptr<detail::HttpInbox> inbox_;
 };
 
@@ -11865,10 +13718,6 @@ class Http {
 /// @file
 /// For programs that run as trials: parameters in, results out. Needs no Asio and no other part of the library.
 /// See nni/trial/trial.hpp.
-
-// ---- nni/trial/courier.hpp
-
-#include <condition_variable>
 
 // ---- nni/trial/link.hpp
 
@@ -12216,6 +14065,14 @@ std::size_t utf8_length(std::string_view text) noexcept;
 /// Commands and payloads are those of NNI 3.0 (trial protocol, sections 3 and 4). Batches are an extension of ours:
 /// a client offers one, and a server that does not answer with `batch_answer` did not understand it.
 namespace nni::trial {
+
+/// The variable that tells a trial that it may ask for parameters more than once: `true` or `True`.
+inline constexpr std::string_view multi_phase_variable = "MULTI_PHASE";
+
+/// True for a value of `multi_phase_variable` that means yes.
+[[nodiscard]] constexpr bool says_multi_phase(std::string_view value) noexcept {
+  return value == "true" || value == "True";
+}
 
 /// What a command of the channel asks for.
 enum class CommandType : std::uint8_t {
@@ -12781,7 +14638,6 @@ NNI_INLINE void drive(boost::asio::io_context& context, awaitable<void> work) {
 // ---- nni/async/impl/runtime.ipp
 
 #include <csignal>
-#include <thread>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 
@@ -13871,8 +15727,6 @@ NNI_INLINE Duration pause_before(std::uint32_t retry, const Backoff& backoff, Se
 }  // namespace nni
 
 // ---- nni/core/impl/search_space_json.ipp
-
-#include <set>
 
 namespace nni {
 
@@ -15766,7 +17620,6 @@ NNI_INLINE UnfinishedTrial OpenTrial::unfinished(std::span<const Metric> values)
 // ---- nni/datastore/detail/impl/owner_lock.ipp
 
 #include <sys/file.h>
-#include <sys/stat.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -16112,7 +17965,6 @@ NNI_INLINE TrialJobDetail PackedTrials::detail(TrialId trial) const { return get
 
 // ---- nni/datastore/detail/impl/record_lane.ipp
 
-#include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
 
 namespace nni::datastore::detail {
@@ -16224,26 +18076,47 @@ NNI_INLINE awaitable<void> RecordLane::run_syncing(std::shared_ptr<RecordLane> s
 }
 
 NNI_INLINE awaitable<void> RecordLane::write_all() {
-  while (!queue_.empty()) {
-    auto pause = hold();
-    co_await std::move(pause);
-    if (failure_) break;
-    auto batch = commit();
-    co_await std::move(batch);
+  while (!failure_ && (!batch_.empty() || !queue_.empty())) {
+    if (batch_.empty()) {
+      auto pause = hold();
+      co_await std::move(pause);
+      if (failure_) break;
+      take_batch();
+    }
+    auto work = commit();
+    co_await std::move(work);
+    if (record_in_trouble_ || failure_) continue;
     start_syncing();
-    if (failure_ || !recorder_->wants_tidying()) continue;
-    auto call = async::offload(*context_, std::bind_front(&Recorder::tidy, recorder_.get()));
-    co_await std::move(call);
+    if (!recorder_->wants_tidying()) continue;
+    for (;;) {
+      auto call = attempt(std::bind_front(&Recorder::tidy, recorder_.get()));
+      std::exception_ptr trouble = co_await std::move(call);
+      if (!trouble || failure_) break;
+      record_in_trouble_ = true;
+      auto patience = wait_out(std::move(trouble));
+      co_await std::move(patience);
+    }
+    if (!failure_) over(record_in_trouble_);
   }
 }
 
 NNI_INLINE awaitable<void> RecordLane::sync_all() {
-  while (sync_from_ <= written_ && !failure_) {
-    sync_from_ = nobody;
-    sync_end_ = written_;
-    sync_turn_ = 1 - sync_turn_;
-    auto call = async::offload(*context_, std::bind_front(&Recorder::sync, recorder_.get()));
-    co_await std::move(call);
+  while (!failure_ && (sync_in_trouble_ || sync_from_ <= written_)) {
+    if (!sync_in_trouble_) {
+      sync_from_ = nobody;
+      sync_end_ = written_;
+      sync_turn_ = 1 - sync_turn_;
+    }
+    auto call = attempt(std::bind_front(&Recorder::sync, recorder_.get()));
+    std::exception_ptr trouble = co_await std::move(call);
+    if (trouble) {
+      sync_in_trouble_ = true;
+      auto patience = wait_out(std::move(trouble));
+      co_await std::move(patience);
+      continue;
+    }
+    if (failure_) break;
+    over(sync_in_trouble_);
     synced_ = sync_end_;
     synced_turns_[sync_turn_].notify();
     // Who was told and wants more has to say so first.
@@ -16269,16 +18142,120 @@ NNI_INLINE void RecordLane::record_batch(TimePoint now) {
   batch_.clear();
 }
 
-NNI_INLINE awaitable<void> RecordLane::commit() {
+NNI_INLINE void RecordLane::take_batch() {
   std::swap(queue_, batch_);
   batch_end_ = appended_;
   batch_turn_ = 1 - batch_turn_;
   pace_.taken();
-  auto call = async::offload(*context_, std::bind_front(&RecordLane::record_batch, this, context_->clock().now()));
-  co_await std::move(call);
+}
+
+NNI_INLINE awaitable<void> RecordLane::commit() {
+  auto call = attempt(std::bind_front(&RecordLane::record_batch, this, context_->clock().now()));
+  std::exception_ptr trouble = co_await std::move(call);
+  if (trouble) {
+    record_in_trouble_ = true;
+    auto patience = wait_out(std::move(trouble));
+    co_await std::move(patience);
+    co_return;
+  }
+  over(record_in_trouble_);
   written_ = batch_end_;
   pace_.committed();
   written_turns_[batch_turn_].notify();
+}
+
+// ---- trouble ----------------------------------------------------------------------------------------------------
+
+NNI_INLINE void RecordLane::give_up() {
+  patient_ = false;
+  hurried_.notify();
+}
+
+NNI_INLINE void RecordLane::tell(const std::string& reason) {
+  if (reason == told_) return;
+  if (reason.empty())
+    context_->log().info("datastore", "records are kept again; nothing was lost");
+  else
+    context_->log().error("datastore", "records have to wait: " + reason);
+  told_ = reason;
+  if (listener_) listener_(told_);
+}
+
+NNI_INLINE void RecordLane::over(bool& trouble) {
+  if (!trouble) return;
+  trouble = false;
+  if (record_in_trouble_ || sync_in_trouble_) return;
+  pause_ = first_pause;
+  tell({});
+}
+
+// One call of the recorder; never while it recovers.
+NNI_INLINE awaitable<std::exception_ptr> RecordLane::attempt(std::function<void()> call) {
+  while (recovering_) co_await recovered_.wait();
+  if (failure_) co_return failure_;
+  std::exception_ptr failure;
+  ++calls_;
+  try {
+    auto work = async::offload(*context_, std::move(call));
+    co_await std::move(work);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  --calls_;
+  call_ended_.notify();
+  co_return failure;
+}
+
+// True for what may be over after a while.
+NNI_INLINE bool may_pass(const std::exception_ptr& trouble) {
+  try {
+    std::rethrow_exception(trouble);
+  } catch (const Error& error) {
+    return error.code() == make_error_code(Errc::storage_failed);
+  } catch (...) {
+    return false;
+  }
+}
+
+// Ends when the call may be tried again, or when everything has failed.
+NNI_INLINE awaitable<void> RecordLane::wait_out(std::exception_ptr trouble) {
+  if (failure_) co_return;
+  if (!may_pass(trouble)) co_return fail(std::move(trouble));
+  // Of writing and syncing, the one that fails first recovers for both.
+  if (recovering_) {
+    while (recovering_) co_await recovered_.wait();
+    co_return;
+  }
+  recovering_ = true;
+  while (calls_ > 0) co_await call_ended_.wait();
+  while (trouble && !failure_) {
+    if (!patient_ || !may_pass(trouble)) {
+      fail(trouble);
+      break;
+    }
+    tell(describe(trouble));
+    auto pause = rest();
+    co_await std::move(pause);
+    try {
+      auto work = async::offload(*context_, std::bind_front(&Recorder::recover, recorder_.get()));
+      co_await std::move(work);
+      trouble = nullptr;
+    } catch (...) {
+      trouble = std::current_exception();
+    }
+  }
+  recovering_ = false;
+  recovered_.notify();
+}
+
+NNI_INLINE awaitable<void> RecordLane::rest() {
+  const Duration pause = std::exchange(pause_, std::min(2 * pause_, longest_pause));
+  try {
+    auto limited = async::with_timeout(context_->clock(), hurried_.wait(), pause);
+    co_await std::move(limited);
+  } catch (const Error& error) {
+    if (error.code() != make_error_code(Errc::timed_out)) throw;
+  }
 }
 
 NNI_INLINE void RecordLane::fail(std::exception_ptr failure) {
@@ -16301,7 +18278,6 @@ NNI_INLINE void RecordLane::fail(std::exception_ptr failure) {
 
 namespace nni::datastore::detail {
 
-/// What a person can do about a failure of SQLite.
 NNI_INLINE Error sqlite_error(const std::filesystem::path& file, int code, const char* text) {
   const std::string name = file.string();
   const std::string reason = text != nullptr ? text : sqlite3_errstr(code);
@@ -16313,8 +18289,7 @@ NNI_INLINE Error sqlite_error(const std::filesystem::path& file, int code, const
                    name + " is damaged (" + reason + "); restore it from a copy, or save what is left with \"sqlite3 " +
                        name + " .recover\"");
     case SQLITE_FULL:
-      return Error(
-          Errc::storage_failed, "the disk is full: cannot write " + name + "; free space and resume the experiment");
+      return Error(Errc::storage_failed, "the disk is full: cannot write " + name + "; free space there");
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_CANTOPEN:
@@ -16330,7 +18305,7 @@ NNI_INLINE Error sqlite_error(const std::filesystem::path& file, int code, const
                    "reading " + name + " was stopped");
     default:
       return Error(Errc::storage_failed, "cannot read or write " + name + ": " + reason + " (SQLite code " +
-                                             std::to_string(code) + "); check the disk and resume the experiment");
+                                             std::to_string(code) + "); check the disk");
   }
 }
 
@@ -16410,12 +18385,13 @@ NNI_INLINE std::string_view Statement::text(int column) const {
   return {bytes, static_cast<std::size_t>(sqlite3_column_bytes(handle_, column))};
 }
 
-NNI_INLINE Database::Database(std::filesystem::path file, Mode mode) : file_(std::move(file)) {
+NNI_INLINE Database::Database(std::filesystem::path file, Mode mode, const std::string& layer)
+    : file_(std::move(file)) {
   int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
   if (mode == Mode::create) flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   if (mode == Mode::read_write) flags |= SQLITE_OPEN_READWRITE;
   if (mode == Mode::read_only) flags |= SQLITE_OPEN_READONLY;
-  const int failed = sqlite3_open_v2(file_.c_str(), &handle_, flags, nullptr);
+  const int failed = sqlite3_open_v2(file_.c_str(), &handle_, flags, layer.empty() ? nullptr : layer.c_str());
   if (failed != SQLITE_OK) {
     const Error failure = sqlite_error(file_, failed, handle_ != nullptr ? sqlite3_errmsg(handle_) : nullptr);
     sqlite3_close_v2(handle_);
@@ -16428,6 +18404,7 @@ NNI_INLINE Database::Database(std::filesystem::path file, Mode mode) : file_(std
       handle_,
       [](void* self, sqlite3*, const char*, int frames) {
         static_cast<Database*>(self)->log_frames_ = frames;
+        static_cast<Database*>(self)->all_moved_ = false;
         return SQLITE_OK;
       },
       this);
@@ -16464,42 +18441,26 @@ NNI_INLINE void Database::checkpoint(bool truncate) {
   // Readers from outside may hold a truncation up; everything is durable without it.
   if (truncate) sqlite3_busy_timeout(handle_, 200);
   const int mode = truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
-  const int failed = sqlite3_wal_checkpoint_v2(handle_, "main", mode, nullptr, nullptr);
+  int frames = 0;
+  int moved = -1;
+  const int failed = sqlite3_wal_checkpoint_v2(handle_, "main", mode, &frames, &moved);
   // Somebody reads: the log stays as it is and the next checkpoint goes on.
   if ((failed & 0xff) == SQLITE_BUSY) return;
   if (failed != SQLITE_OK) throw sqlite_error(file_, failed, sqlite3_errmsg(handle_));
+  all_moved_ = frames == moved;
+}
+
+NNI_INLINE bool Database::failed_in_files() const noexcept {
+  return (sqlite3_extended_errcode(handle_) & 0xff) == SQLITE_IOERR;
+}
+
+NNI_INLINE void Database::keep_log_on_close() {
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
 
 NNI_INLINE void Database::leave_log() noexcept {
   sqlite3_busy_timeout(handle_, 0);
   sqlite3_exec(handle_, "PRAGMA journal_mode = DELETE", nullptr, nullptr, nullptr);
-}
-
-NNI_INLINE WriteAheadLog::WriteAheadLog(Database& database) {
-  // SQLite makes the log at the first transaction after the journal mode was changed, be it one that only reads.
-  database.run("SELECT 1 FROM sqlite_master LIMIT 1");
-  // Through SQLite's own layer, so that a test which puts itself between SQLite and the disk sees this sync too.
-  sqlite3_vfs* layer = nullptr;
-  sqlite3_file_control(database.handle(), "main", SQLITE_FCNTL_VFS_POINTER, &layer);
-  const char* const name = sqlite3_filename_wal(sqlite3_db_filename(database.handle(), "main"));
-  path_ = name;
-  const std::size_t size = static_cast<std::size_t>(layer->szOsFile);
-  file_ = std::make_unique<std::max_align_t[]>(size / sizeof(std::max_align_t) + 1);
-  auto* const file = reinterpret_cast<sqlite3_file*>(file_.get());
-  int opened_as = 0;
-  const int failed = layer->xOpen(layer, name, file, SQLITE_OPEN_READWRITE | SQLITE_OPEN_WAL, &opened_as);
-  if (failed != SQLITE_OK) throw sqlite_error(path_, failed, nullptr);
-}
-
-NNI_INLINE WriteAheadLog::~WriteAheadLog() {
-  auto* const file = reinterpret_cast<sqlite3_file*>(file_.get());
-  file->pMethods->xClose(file);
-}
-
-NNI_INLINE void WriteAheadLog::sync() {
-  auto* const file = reinterpret_cast<sqlite3_file*>(file_.get());
-  const int failed = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
-  if (failed != SQLITE_OK) throw sqlite_error(path_, failed, nullptr);
 }
 
 }  // namespace nni::datastore::detail
@@ -16902,21 +18863,30 @@ NNI_INLINE Database& prepared(Database& database) {
   return database;
 }
 
-NNI_INLINE SqliteRecorder::SqliteRecorder(const std::filesystem::path& file, OwnerLock lock, Owner self)
+NNI_INLINE SqliteRecorder::SqliteRecorder(
+    const std::filesystem::path& file, OwnerLock lock, Owner self, const SqliteOptions& options)
     : lock_(std::move(lock)),
-      database_(file, Database::Mode::create),
+      database_(file, Database::Mode::create, options.vfs),
       reader_(prepared(database_)),
       log_(std::in_place, database_),
+      identity_(file),
       self_(std::move(self)),
+      log_pages_(std::max(1, options.log_pages)),
       begin_(database_.prepare("BEGIN IMMEDIATE")),
       commit_(database_.prepare("COMMIT")),
       insert_event_(database_.prepare("INSERT INTO TrialJobEvent VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
       insert_metric_(database_.prepare("INSERT INTO MetricData VALUES (?, ?, ?, ?, ?, ?)")),
       put_trial_(database_.prepare("REPLACE INTO nni_trials VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
       put_run_(
-          database_.prepare("REPLACE INTO nni_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {}
+          database_.prepare("REPLACE INTO nni_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
+  database_.keep_log_on_close();  // `finish` empties it
+  // A log that an earlier process left may hold what that process could not sync, and only it was told so.
+  require_whole(file, log_->write_again(0));
+}
 
 NNI_INLINE ExperimentSnapshot SqliteRecorder::restore() {
+  open_.clear();
+  changed_.clear();
   std::vector<StoredTrial> open;
   ExperimentSnapshot snapshot = reader_.snapshot(&open);
   for (StoredTrial& trial : open) {
@@ -16931,7 +18901,9 @@ NNI_INLINE ExperimentSnapshot SqliteRecorder::restore() {
 }
 
 NNI_INLINE void SqliteRecorder::record(std::span<const StoreEvent> events, TimePoint now) {
+  identity_.require(database_.file());
   begin_.execute();
+  half_recorded_ = true;
   try {
     if (session_ == 0) begin_session(now);
     if (indexed_ && trials_ > SqliteSchema::indexed_trials) {
@@ -16942,11 +18914,33 @@ NNI_INLINE void SqliteRecorder::record(std::span<const StoreEvent> events, TimeP
     write_changes();
     NNI_CRASH_POINT("before commit");
     commit_.execute();
+    half_recorded_ = false;
     NNI_CRASH_POINT("committed");
     NNI_CRASH_POINTS_KEPT();
   } catch (...) {
+    if (database_.failed_in_files()) log_->doubt();
     database_.roll_back();
     throw;
+  }
+}
+
+NNI_INLINE void SqliteRecorder::sync() {
+  identity_.require(database_.file());
+  const std::lock_guard one(log_use_);
+  log_->require_certain();
+  log_->sync();
+}
+
+NNI_INLINE void SqliteRecorder::recover() {
+  // First the log: SQLite reads from it.
+  if (log_->doubtful()) static_cast<void>(log_->write_again(database_.needed_frames()));
+  if (half_recorded_) {
+    static_cast<void>(restore());
+    // The rows of this session and of its last profile may not have come through.
+    if (database_.number("SELECT count(*) FROM nni_sessions WHERE number = " + std::to_string(session_)) == 0)
+      session_ = 0;
+    profile_row_ = 0;
+    half_recorded_ = false;
   }
 }
 
@@ -17155,16 +19149,22 @@ NNI_INLINE void SqliteRecorder::write_changes() {
 }
 
 NNI_INLINE bool SqliteRecorder::wants_tidying() const noexcept {
-  // 16 MiB: large enough that a page which changes in many commits is moved once, small enough for any disk.
-  constexpr int frames = 4000;
   const int now = database_.log_frames();
-  return now - (now < checkpointed_at_ ? 0 : checkpointed_at_) >= frames;
+  return now - (now < checkpointed_at_ ? 0 : checkpointed_at_) >= log_pages_;
 }
 
 NNI_INLINE void SqliteRecorder::tidy() {
   const int frames = database_.log_frames();
   NNI_CRASH_POINT("checkpoint");
-  database_.checkpoint(false);
+  const std::lock_guard one(log_use_);
+  // What the log has lost must not be half in the file.
+  log_->require_certain();
+  try {
+    database_.checkpoint(false);
+  } catch (...) {
+    if (database_.failed_in_files()) log_->doubt();
+    throw;
+  }
   NNI_CRASH_POINT("checkpoint");
   checkpointed_at_ = frames;
 }
@@ -17174,7 +19174,7 @@ NNI_INLINE void SqliteRecorder::finish(TimePoint now) {
     Statement last = database_.prepare("UPDATE nni_sessions SET closed_at = ? WHERE number = ?");
     last.integer(1, to_epoch_ms(now)).integer(2, session_).execute();
   }
-  log_->sync();
+  sync();
   // Everything is kept now; what follows is for readers, and a program in a hurry may interrupt it.
   try {
     if (!indexed_) {
@@ -17287,23 +19287,23 @@ NNI_INLINE void SqliteSchema::drop_indexes(Database& database) {
 
 namespace nni::datastore::detail {
 
-NNI_INLINE SqliteView::SqliteView(const std::filesystem::path& file)
-    : database_(file, Database::Mode::read_only), reader_(database_) {}
+NNI_INLINE SqliteView::SqliteView(const std::filesystem::path& file, const std::string& layer)
+    : database_(file, Database::Mode::read_only, layer), reader_(database_) {}
 
 NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
     const std::filesystem::path& home, const std::string& id) const {
   const std::filesystem::path file = home / "db" / "nni.sqlite";
   OpenedFiles<SqliteRecorder, SqliteView> result;
-  if (read_only_) {
+  if (options_.read_only) {
     std::error_code ignored;
     if (!std::filesystem::exists(file, ignored))
       throw Error(
           Errc::not_found,
           "there is no experiment " + id + ": " + file.string() + " does not exist; check the directory and the id");
-    Database check(file, Database::Mode::read_only);
+    Database check(file, Database::Mode::read_only, options_.vfs);
     if (!SqliteSchema::exists(check))
       throw Error(Errc::not_found, "experiment " + id + " has no records yet: " + file.string() + " is empty");
-    result.reader = std::make_unique<SqliteView>(file);
+    result.reader = std::make_unique<SqliteView>(file, options_.vfs);
     result.snapshot = result.reader->snapshot();
     return result;
   }
@@ -17311,13 +19311,163 @@ NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
   NNI_CRASH_POINT("creation of the store");
   OwnerLock lock(home);
   NNI_CRASH_POINT("creation of the store");
-  const bool is_new = !std::filesystem::exists(file);
-  result.recorder = std::make_unique<SqliteRecorder>(file, std::move(lock), Owner::current());
+  result.recorder = std::make_unique<SqliteRecorder>(file, std::move(lock), Owner::current(), options_);
   result.snapshot = result.recorder->restore();
-  result.reader = std::make_unique<SqliteView>(file);
-  if (is_new) sync_directory(file.parent_path());
+  result.reader = std::make_unique<SqliteView>(file, options_.vfs);
+  // The log is made anew each time, and its name has to survive as well.
+  sync_directory(file.parent_path());
   NNI_CRASH_POINT("creation of the store");
   return result;
+}
+
+}  // namespace nni::datastore::detail
+
+#endif
+
+// ---- nni/datastore/detail/impl/write_ahead_log.ipp
+
+#if NNI_WITH_SQLITE
+
+#include <sqlite3.h>
+
+namespace nni::datastore::detail {
+
+// SQLite reads and writes less than 128 KiB at a time.
+inline constexpr std::size_t log_chunk = 64 * 1024;
+
+NNI_INLINE sqlite3_file* as_file(const std::unique_ptr<std::max_align_t[]>& memory) noexcept {
+  return reinterpret_cast<sqlite3_file*>(memory.get());
+}
+
+NNI_INLINE WriteAheadLog::WriteAheadLog(Database& database) {
+  // SQLite makes the log at the first transaction after the journal mode was changed, be it one that only reads.
+  database.run("SELECT 1 FROM sqlite_master LIMIT 1");
+  // Through SQLite's own layer, so that a test which puts itself between SQLite and the disk sees this sync too.
+  sqlite3_vfs* layer = nullptr;
+  sqlite3_file_control(database.handle(), "main", SQLITE_FCNTL_VFS_POINTER, &layer);
+  const char* const name = sqlite3_filename_wal(sqlite3_db_filename(database.handle(), "main"));
+  path_ = name;
+  const std::size_t size = static_cast<std::size_t>(layer->szOsFile);
+  file_ = std::make_unique<std::max_align_t[]>(size / sizeof(std::max_align_t) + 1);
+  int opened_as = 0;
+  const int failed = layer->xOpen(layer, name, as_file(file_), SQLITE_OPEN_READWRITE | SQLITE_OPEN_WAL, &opened_as);
+  require_done(failed, nullptr);
+}
+
+NNI_INLINE WriteAheadLog::~WriteAheadLog() { as_file(file_)->pMethods->xClose(as_file(file_)); }
+
+NNI_INLINE void WriteAheadLog::require_done(int code, const char* what) const {
+  if (code != SQLITE_OK) throw sqlite_error(path_, code, what);
+}
+
+NNI_INLINE void WriteAheadLog::sync() {
+  const int failed = as_file(file_)->pMethods->xSync(as_file(file_), SQLITE_SYNC_NORMAL);
+  if (failed != SQLITE_OK) doubtful_ = true;
+  require_done(failed, "its sync failed");
+}
+
+NNI_INLINE void WriteAheadLog::require_certain() const {
+  if (doubtful_) throw sqlite_error(path_, SQLITE_IOERR_FSYNC, "its last sync failed");
+}
+
+NNI_INLINE std::string WriteAheadLog::content() {
+  sqlite3_int64 size = 0;
+  require_done(as_file(file_)->pMethods->xFileSize(as_file(file_), &size), nullptr);
+  std::string bytes(static_cast<std::size_t>(size), '\0');
+  for (std::size_t at = 0; at < bytes.size(); at += log_chunk) {
+    const int part = static_cast<int>(std::min(log_chunk, bytes.size() - at));
+    const auto offset = static_cast<sqlite3_int64>(at);
+    require_done(as_file(file_)->pMethods->xRead(as_file(file_), bytes.data() + at, part, offset), nullptr);
+  }
+  return bytes;
+}
+
+NNI_INLINE IntactLog WriteAheadLog::write_again(int frames) {
+  const std::string bytes = content();
+  IntactLog intact = intact_part(bytes);
+  if (intact.frames < frames)
+    throw Error(
+        Errc::store_corrupt,
+        path_.string() + " could not be synced, and of its " + std::to_string(frames) + " pages " +
+            std::to_string(intact.frames) +
+            " are left: the disk has lost what was written; check it, then resume the "
+            "experiment, which goes on from what was synced");
+  for (std::size_t at = 0; at < intact.bytes; at += log_chunk) {
+    const int part = static_cast<int>(std::min(log_chunk, intact.bytes - at));
+    const auto offset = static_cast<sqlite3_int64>(at);
+    require_done(as_file(file_)->pMethods->xWrite(as_file(file_), bytes.data() + at, part, offset), nullptr);
+  }
+  if (intact.bytes != 0) sync();
+  doubtful_ = false;
+  return intact;
+}
+
+NNI_INLINE void require_whole(const std::filesystem::path& file, const IntactLog& log) {
+  if (log.database_pages == 0) return;
+  const std::uint64_t there = std::filesystem::file_size(file) / log.page_size;
+  for (std::uint64_t page = there + 1; page <= log.database_pages; ++page) {
+    if (log.pages.contains(static_cast<std::uint32_t>(page))) continue;
+    throw Error(
+        Errc::store_corrupt,
+        file.string() + " was cut off: it ends before page " + std::to_string(page) + " of " +
+            std::to_string(log.database_pages) + "; restore it from a copy, or save what is left with \"sqlite3 " +
+            file.string() + " .recover\"");
+  }
+}
+
+/// The checksum of a log: two sums that feed each other, over pairs of words.
+class LogSum {
+ public:
+  explicit LogSum(bool big_endian) noexcept : big_endian_(big_endian) {}
+
+  void add(const char* bytes, std::size_t size) noexcept {
+    for (std::size_t at = 0; at < size; at += 8) {
+      first_ += word(bytes + at, big_endian_) + second_;
+      second_ += word(bytes + at + 4, big_endian_) + first_;
+    }
+  }
+  /// @param bytes  the two sums as the file has them, always big-endian
+  [[nodiscard]] bool equals(const char* bytes) const noexcept {
+    return word(bytes, true) == first_ && word(bytes + 4, true) == second_;
+  }
+  [[nodiscard]] static std::uint32_t word(const char* bytes, bool big_endian) noexcept {
+    std::uint32_t value = 0;
+    for (int at = 0; at < 4; ++at) value = value << 8 | static_cast<unsigned char>(bytes[big_endian ? at : 3 - at]);
+    return value;
+  }
+
+ private:
+  bool big_endian_;
+  std::uint32_t first_ = 0;
+  std::uint32_t second_ = 0;
+};
+
+NNI_INLINE IntactLog intact_part(const std::string& log) {
+  constexpr std::size_t header = 32;
+  constexpr std::size_t frame_header = 24;
+  IntactLog found;
+  if (log.size() < header) return found;
+  const std::uint32_t magic = LogSum::word(log.data(), true);
+  if ((magic & ~std::uint32_t{1}) != 0x377f0682) return found;
+  LogSum sum((magic & 1) != 0);
+  sum.add(log.data(), 24);
+  if (!sum.equals(log.data() + 24)) return found;
+  const std::size_t page = LogSum::word(log.data() + 8, true);
+  found.page_size = page;
+  found.bytes = header;
+  while (log.size() - found.bytes >= frame_header + page) {
+    const char* const frame = log.data() + found.bytes;
+    // The salts of the header: others are left over from before the log began again.
+    if (!std::equal(frame + 8, frame + 16, log.data() + 16)) break;
+    sum.add(frame, 8);
+    sum.add(frame + frame_header, page);
+    if (!sum.equals(frame + 16)) break;
+    found.bytes += frame_header + page;
+    ++found.frames;
+    found.pages.insert(LogSum::word(frame, true));
+    if (const std::uint32_t size = LogSum::word(frame + 4, true); size != 0) found.database_pages = size;
+  }
+  return found;
 }
 
 }  // namespace nni::datastore::detail
@@ -17710,8 +19860,7 @@ NNI_INLINE awaitable<void> Memory::close() {
 namespace nni::datastore {
 
 NNI_INLINE Sqlite::Sqlite(SqliteOptions options)
-    : store_(std::make_shared<detail::SqliteStore>(
-          std::move(options.directory), detail::SqliteFiles(options.read_only))) {}
+    : store_(std::make_shared<detail::SqliteStore>(options.directory, detail::SqliteFiles(options))) {}
 NNI_INLINE Sqlite::Sqlite(Sqlite&&) noexcept = default;
 NNI_INLINE Sqlite& Sqlite::operator=(Sqlite&&) noexcept = default;
 NNI_INLINE Sqlite::~Sqlite() = default;
@@ -17727,6 +19876,10 @@ NNI_INLINE awaitable<ExperimentSnapshot> Sqlite::open(Context& context, Experime
 }
 
 NNI_INLINE StorePosition Sqlite::append(std::span<const StoreEvent> events) { return store_->lane().append(events); }
+
+NNI_INLINE void Sqlite::on_trouble(TroubleListener listener) { store_->on_trouble(std::move(listener)); }
+
+NNI_INLINE void Sqlite::give_up() { store_->give_up(); }
 
 NNI_INLINE awaitable<void> Sqlite::written(StorePosition at) { return store_->lane().written(at); }
 
@@ -17819,7 +19972,7 @@ NNI_INLINE Progress Board::standing(const LedgerCounts& counts) const {
   progress.retrying = counts.retrying;
   progress.paused = !paused_.empty();
   progress.unfitting = unfitting_;
-  progress.waiting_reason = paused_.empty() ? waiting_reason_ : paused_;
+  progress.waiting_reason = !trouble_.empty() ? trouble_ : paused_.empty() ? waiting_reason_ : paused_;
   progress.concurrency = options_->concurrency;
   progress.max_trials = options_->max_trials;
   progress.max_duration = options_->max_duration;
@@ -19306,6 +21459,208 @@ NNI_INLINE std::string Summary::to_csv() const {
 
 }  // namespace nni
 
+// ---- nni/experiment/impl/training_session_options.ipp
+
+namespace nni::detail {
+
+NNI_INLINE ExperimentOptions experiment_options(const TrainingSessionOptions& options) {
+  ExperimentOptions result;
+  result.id = options.id;
+  result.directory = options.directory;
+  result.resume = options.resume;
+  result.concurrency = options.concurrency;
+  result.max_trial_duration = options.max_trial_duration;
+  result.trial_command = options.trial_command;
+  result.code_directory = options.code_directory;
+  result.trial_gpu_number = options.trial_gpu_number;
+  result.environment = options.environment;
+  if (options.multi_phase) result.environment["MULTI_PHASE"] = "true";
+  result.handle_signals = options.handle_signals;
+  result.shutdown_limit = options.shutdown_limit;
+  result.threads = options.threads;
+  result.summary_trials = 0;
+  result.log = options.log;
+  result.log_level = options.log_level;
+  return result;
+}
+
+NNI_INLINE bool is_session_key(std::string_view key) noexcept {
+  return std::find(std::begin(session_keys), std::end(session_keys), key) != std::end(session_keys);
+}
+
+/// The value of one key, and how to refuse it.
+class MetadataReader {
+ public:
+  MetadataReader(std::string_view key, const boost::json::value& value, std::string_view accepted)
+      : key_(key), value_(&value), accepted_(accepted) {}
+
+  [[noreturn]] void refuse(std::string_view member = {}, const boost::json::value* value = nullptr) const {
+    std::string key(key_);
+    if (!member.empty()) key += "." + std::string(member);
+    std::string text = to_json_text(value ? *value : *value_);
+    if (text.size() > 200) text = text.substr(0, 200) + "...";
+    throw config_error(key, "the value " + text + " cannot be used; write " + std::string(accepted_));
+  }
+
+  // NNI's launchers send objects as JSON text.
+  boost::json::object object() const {
+    if (const boost::json::object* members = value_->if_object()) return *members;
+    boost::system::error_code failure;
+    boost::json::value parsed;
+    if (const boost::json::string* text = value_->if_string()) parsed = parse_json(*text, failure);
+    if (failure || !parsed.is_object()) refuse();
+    return std::move(parsed.get_object());
+  }
+
+  bool boolean() const {
+    if (const bool* yes = value_->if_bool()) return *yes;
+    const boost::json::string* text = value_->if_string();
+    if (text && (*text == "true" || *text == "True")) return true;
+    if (text && (*text == "false" || *text == "False")) return false;
+    refuse();
+  }
+
+  std::string text() const {
+    const boost::json::string* text = value_->if_string();
+    if (!text || text->empty()) refuse();
+    return std::string(*text);
+  }
+
+  std::string text(std::string_view member, const boost::json::value& value) const {
+    const boost::json::string* text = value.if_string();
+    if (!text || text->empty()) refuse(member, &value);
+    return std::string(*text);
+  }
+
+ private:
+  std::string_view key_;
+  const boost::json::value* value_;
+  std::string_view accepted_;
+};
+
+NNI_INLINE void bind_trial_config(TrainingSessionOptions& options, const boost::json::value& value) {
+  const MetadataReader reader(
+      "trial_config", value,
+      R"(an object {"command": "python3 train.py", "codeDir": "an existing directory", "gpuNum": 0 to 99999}; codeDir and gpuNum may be left out)");
+  Command command;
+  std::filesystem::path directory;
+  std::optional<int> gpus;
+  for (const auto& [name, member] : reader.object()) {
+    if (name == "command") {
+      command = Command(reader.text(name, member));
+    } else if (name == "codeDir") {
+      directory = reader.text(name, member);
+      if (!std::filesystem::is_directory(directory)) reader.refuse(name, &member);
+    } else if (name == "gpuNum") {
+      boost::system::error_code failure;
+      const auto count = member.to_number<std::int64_t>(failure);
+      if (failure || count < 0 || count > 99'999) reader.refuse(name, &member);
+      gpus = static_cast<int>(count);
+    } else {
+      reader.refuse(name, &member);
+    }
+  }
+  if (command.empty()) reader.refuse();
+  options.trial_command = std::move(command);
+  options.code_directory = std::move(directory);
+  options.trial_gpu_number = gpus;
+}
+
+NNI_INLINE void bind_metadata(TrainingSessionOptions& options, std::string_view key, const boost::json::value& value) {
+  if (key == "trial_config") {
+    bind_trial_config(options, value);
+  } else if (key == "experimentId") {
+    options.id = MetadataReader(key, value, "1 to 64 letters, digits, '-' or '_' in a string").text();
+  } else if (key == "multiPhase") {
+    options.multi_phase = MetadataReader(key, value, "true or false, or \"true\" or \"false\"").boolean();
+  } else if (key == "version_check") {
+    options.version_check = MetadataReader(key, value, "true or false, or \"true\" or \"false\"").boolean();
+  } else if (key == "log_collection") {
+    const MetadataReader reader(key, value, "\"none\" or \"http\"");
+    std::string text = reader.text();
+    if (text != "none" && text != "http") reader.refuse();
+    options.log_collection = std::move(text);
+  } else if (key == "nni_manager_ip") {
+    const MetadataReader reader(key, value, R"(an object {"nniManagerIp": "10.0.0.4"})");
+    const boost::json::object members = reader.object();
+    const boost::json::value* address = members.if_contains("nniManagerIp");
+    if (!address || members.size() != 1) reader.refuse();
+    options.nni_manager_ip = reader.text("nniManagerIp", *address);
+  } else {
+    throw_unknown_metadata(key, to_json_text(value), "", {});
+  }
+}
+
+NNI_INLINE boost::json::value metadata_of(const TrainingSessionOptions& options, std::string_view key) {
+  boost::json::object members;
+  if (key == "trial_config") {
+    members["command"] = options.trial_command.to_string();
+    if (!options.code_directory.empty()) members["codeDir"] = options.code_directory.string();
+    if (options.trial_gpu_number) members["gpuNum"] = *options.trial_gpu_number;
+    return members;
+  }
+  if (key == "experimentId") return boost::json::string(options.id);
+  if (key == "multiPhase") return options.multi_phase;
+  if (key == "version_check") return options.version_check;
+  if (key == "log_collection") return boost::json::string(options.log_collection);
+  if (key != "nni_manager_ip") throw_unknown_metadata(key, "", "", {});
+  members["nniManagerIp"] = options.nni_manager_ip;
+  return members;
+}
+
+NNI_INLINE void throw_unknown_metadata(std::string_view key, std::string_view value, std::string_view platform,
+                                       std::vector<std::string_view> service_keys) {
+  std::string accepted;
+  for (const std::string_view known : session_keys) accepted += (accepted.empty() ? "" : ", ") + std::string(known);
+  for (const std::string_view known : service_keys) accepted += ", " + std::string(known);
+  std::string reason = "is no key";
+  if (!platform.empty()) reason += " of a session on " + std::string(platform);
+  if (!value.empty()) reason += " (its value was " + std::string(value.substr(0, 200)) + ")";
+  throw config_error(std::string(key), reason + "; accepted are " + accepted);
+}
+
+}  // namespace nni::detail
+
+// ---- nni/experiment/impl/trial_job.ipp
+
+namespace nni {
+
+NNI_INLINE std::string TrialJobMetric::data() const {
+  trial::MetricPayload payload(metric_.kind, metric_.sequence, metric_.value);
+  payload.parameter_id = std::to_string(parameter_.value);
+  payload.trial_job_id = to_string(metric_.run.trial);
+  return trial::encode(payload);
+}
+
+NNI_INLINE boost::json::object to_json(const TrialJobDetail& detail) {
+  boost::json::object form;
+  form["sequenceId"] = detail.trial.sequence();
+  boost::json::object& parameters = form["hyperParameters"].emplace_object();
+  parameters["value"] = trial::parameter_record(detail.parameter, detail.parameters);
+  parameters["index"] = 0;
+
+  boost::json::object result;
+  result["id"] = to_string(detail.trial);
+  result["sequenceId"] = detail.trial.sequence();
+  result["status"] = to_string(detail.status);
+  const auto put_time = [&result](const char* name, const std::optional<TimePoint>& at) {
+    if (at) result[name] = to_epoch_ms(*at);
+  };
+  put_time("submitTime", detail.submit_time);
+  put_time("startTime", detail.start_time);
+  put_time("endTime", detail.end_time);
+  if (!detail.tags.empty()) result["tags"] = boost::json::array(detail.tags.begin(), detail.tags.end());
+  if (!detail.url.empty()) result["url"] = detail.url;
+  result["workingDirectory"] = detail.working_directory;
+  result["form"] = std::move(form);
+  if (is_terminal(detail.status)) result["isEarlyStopped"] = detail.is_early_stopped;
+  if (!detail.message.empty()) result["message"] = detail.message;
+  if (!detail.environment.empty()) result["envId"] = detail.environment;
+  return result;
+}
+
+}  // namespace nni
+
 // ---- nni/experiment/impl/view.ipp
 
 namespace nni::detail {
@@ -20023,6 +22378,15 @@ NNI_INLINE bool PreparedJob::wants_channel(const StartOrder& order) const {
   });
 }
 
+NNI_INLINE bool PreparedJob::has_phases(const StartOrder& order) const {
+  const auto says_so = [](const std::string& entry) {
+    return variable_name(entry) == trial::multi_phase_variable &&
+           trial::says_multi_phase(std::string_view(entry).substr(trial::multi_phase_variable.size() + 1));
+  };
+  return std::any_of(order.environment.begin(), order.environment.end(), says_so) ||
+         std::any_of(job_.environment.begin(), job_.environment.end(), says_so);
+}
+
 NNI_INLINE bool PreparedJob::find_program_again() {
   std::string found = process::find_program(job_.arguments.front(), path_);
   if (found == program_) return false;
@@ -20122,7 +22486,10 @@ NNI_INLINE void KeeperCore::launch(const StartOrder& order) {
         "the output directory " + surroundings_.trials + "/" + name + " cannot be made: " + std::strerror(errno));
 
   std::string channel;
-  if (prepared.wants_channel(order)) channel = channel_->admit(order.run, order.record);
+  if (prepared.wants_channel(order)) {
+    channel = channel_->admit(order.run, order.record);
+    if (prepared.has_phases(order)) channel_->expect_phases(order.run);
+  }
   const process::LaunchSpec* spec = &prepared.spec(order, name, channel);
   process::Launched launched = launcher_.launch(*spec);
   if (launched.error == ENOENT && prepared.find_program_again()) {
@@ -22830,6 +25197,17 @@ class InProcess::Pool {
     return JobEnded{run, std::move(end), clock_.now()};
   }
 
+  /// Queues further parameters for a run that has not ended.
+  void send(RunId run, Parameters parameters) {
+    const std::lock_guard lock(mutex_);
+    const auto call = calls_.find(run);
+    if (call == calls_.end())
+      throw Error(Errc::no_such_job,
+                  "in_process: run " + to_string(run) + " is not known; it has ended or was never submitted");
+    call->second.further.push_back(std::move(parameters));
+    further_.notify_all();
+  }
+
   /// Calls a function with everything that the threads have written so far. @returns true when there was something
   template <class Sort>
   bool take(const Sort& sort) {
@@ -22880,6 +25258,7 @@ class InProcess::Pool {
   struct Call {
     std::optional<std::stop_source> stop;  // set while it runs
     StopReason why = StopReason::user;
+    std::deque<Parameters> further;  // sent, and not taken by the callable
   };
 
   struct Outbox {
@@ -22936,13 +25315,23 @@ class InProcess::Pool {
     wake();
   }
 
+  std::optional<Parameters> wait_for_parameters(RunId run, const std::stop_token& stop) {
+    std::unique_lock lock(mutex_);
+    std::deque<Parameters>& further = calls_.at(run).further;  // the entry stays until the call has returned
+    if (!further_.wait(lock, stop, [&further] { return !further.empty(); })) return std::nullopt;
+    Parameters next = std::move(further.front());
+    further.pop_front();
+    return next;
+  }
+
   JobEnd call(Outbox& outbox, const TrialJobForm& form, const std::stop_token& stop) {
     const TrialHandle::Report report =
         [this, &outbox, run = form.run](MetricKind kind, std::uint32_t sequence, std::string value) {
           put(outbox, Metric{run, kind, sequence, std::move(value), clock_.now()});
         };
+    const TrialHandle::More more = [this, &stop, run = form.run] { return wait_for_parameters(run, stop); };
     try {
-      TrialHandle handle(form.run, form.parameters, stop, report);
+      TrialHandle handle(form.run, form.parameters, stop, report, &more);
       trial_(handle);
       return JobEnd{EndKind::exited, 0};
     } catch (...) {
@@ -22956,8 +25345,9 @@ class InProcess::Pool {
   async::wakeup* ready_;
   ClockRef clock_;
 
-  std::mutex mutex_;  // guards the following five
+  std::mutex mutex_;  // guards the following six
   std::condition_variable work_;
+  std::condition_variable_any further_;
   Queue<TrialJobForm> queue_;
   std::unordered_map<RunId, Call> calls_;
   std::size_t working_;
@@ -23014,7 +25404,9 @@ NNI_INLINE InProcess::~InProcess() {
     if (thread.joinable()) thread.join();
 }
 
-NNI_INLINE Capabilities InProcess::capabilities() const noexcept { return Capabilities{.needs_command = false}; }
+NNI_INLINE Capabilities InProcess::capabilities() const noexcept {
+  return Capabilities{.multi_phase = true, .needs_command = false};
+}
 
 NNI_INLINE awaitable<void> InProcess::start(Context& context) {
   inbox_ = std::make_unique<Inbox>(context);
@@ -23094,8 +25486,8 @@ NNI_INLINE awaitable<TrialMessage> InProcess::next_message() {
 
 NNI_INLINE awaitable<void> InProcess::acknowledge(Receipt) { co_return; }
 
-NNI_INLINE awaitable<void> InProcess::send(RunId run, Parameters) {
-  throw Error(Errc::unsupported, "in_process: run " + to_string(run) + " cannot be sent further parameters");
+NNI_INLINE awaitable<void> InProcess::send(RunId run, Parameters parameters) {
+  pool_->send(run, std::move(parameters));
   co_return;
 }
 
@@ -23331,6 +25723,7 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
       context_->log().info("local", "the keeper can write again");
     else
       context_->log().error("local", text);
+    if (trouble_listener_) trouble_listener_(text);
   };
   events.finished = [this] {
     finished_ = true;
@@ -23635,8 +26028,10 @@ NNI_INLINE void LocalCore::cancel(RunId run, StopReason why) {
 
 NNI_INLINE void LocalCore::send(RunId run, const Parameters& parameters) {
   const auto found = runs_.find(run);
-  if (found == runs_.end() || !client_) return;
-  client_->send(run, trial::parameter_record(found->second->parameter, parameters));
+  if (found == runs_.end() || found->second->ended)
+    throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
+  Tracked& tracked = *found->second;
+  if (client_) client_->send(run, trial::parameter_record(tracked.parameter, parameters, ++tracked.phases));
 }
 
 // ---- adoption ---------------------------------------------------------------------------------------------------
@@ -23716,6 +26111,84 @@ NNI_INLINE JobEnd LocalCore::end_of_unknown(const Intent& intent) const {
 }
 
 }  // namespace nni::platforms::detail
+
+#endif  // NNI_WITH_PROCESS
+
+// ---- nni/platforms/impl/local_metadata.ipp
+
+#if NNI_WITH_PROCESS
+
+#include <boost/json.hpp>
+
+namespace nni::platforms {
+
+namespace detail {
+
+inline constexpr std::string_view local_keys[] = {"local_config"};
+
+[[noreturn]] NNI_INLINE void refuse_local_config(std::string key, const boost::json::value& value) {
+  throw config_error(
+      std::move(key),
+      "the value " + to_json_text(value).substr(0, 200) +
+          R"( cannot be used; write an object {"launch": "automatic", "keeper" or "direct", "output": "capture" or "discard", "keeper": a path}; of NNI's keys gpuIndices may be null, maxTrialNumPerGpu 1 and useActiveGpu false, because local trials are not given GPUs)");
+}
+
+NNI_INLINE void bind_local_member(LocalOptions& options, std::string_view name, const boost::json::value& value) {
+  const boost::json::string* text = value.if_string();
+  if (name == "launch" && text && *text == "automatic")
+    options.launch = Launch::automatic;
+  else if (name == "launch" && text && *text == "keeper")
+    options.launch = Launch::keeper;
+  else if (name == "launch" && text && *text == "direct")
+    options.launch = Launch::direct;
+  else if (name == "output" && text && *text == "capture")
+    options.output = Output::capture;
+  else if (name == "output" && text && *text == "discard")
+    options.output = Output::discard;
+  else if (name == "keeper" && text)
+    options.keeper = std::string(*text);
+  else if (!(name == "gpuIndices" && value.is_null()) && !(name == "maxTrialNumPerGpu" && value == 1) &&
+           !(name == "useActiveGpu" && value == false))
+    refuse_local_config("local_config." + std::string(name), value);
+}
+
+}  // namespace detail
+
+NNI_INLINE std::span<const std::string_view> Local::cluster_metadata_keys() const noexcept {
+  return detail::local_keys;
+}
+
+NNI_INLINE void Local::set_cluster_metadata(const std::string& key, const boost::json::value& value) {
+  if (key != detail::local_keys[0])
+    throw config_error(key, "is no key of local trials (its value was " + to_json_text(value).substr(0, 200) +
+                                "); accepted is local_config");
+  boost::json::value members = value;
+  if (const boost::json::string* text = value.if_string()) {
+    boost::system::error_code failure;
+    members = parse_json(*text, failure);
+    if (failure) detail::refuse_local_config(key, value);
+  }
+  if (!members.is_object()) detail::refuse_local_config(key, value);
+  LocalOptions changed = core_->options_;
+  for (const auto& [name, member] : members.get_object()) detail::bind_local_member(changed, name, member);
+  core_->options_ = std::move(changed);
+}
+
+NNI_INLINE boost::json::value Local::get_cluster_metadata(const std::string& key) const {
+  if (key != detail::local_keys[0]) throw config_error(key, "is no key of local trials; accepted is local_config");
+  const LocalOptions& options = core_->options_;
+  boost::json::object result;
+  result["launch"] =
+      options.launch == Launch::direct ? "direct"
+      : options.launch == Launch::keeper
+          ? "keeper"
+          : "automatic";
+  result["output"] = options.output == Output::discard ? "discard" : "capture";
+  if (!options.keeper.empty()) result["keeper"] = options.keeper;
+  return result;
+}
+
+}  // namespace nni::platforms
 
 #endif  // NNI_WITH_PROCESS
 
@@ -23813,6 +26286,7 @@ NNI_INLINE awaitable<void> Local::send(RunId run, Parameters parameters) {
 
 NNI_INLINE awaitable<void> Local::settle(RunId run) { return core_->settle(run); }
 NNI_INLINE void Local::recorded(RunId run) { core_->recorded(run); }
+NNI_INLINE void Local::on_trouble(TroubleListener listener) { core_->trouble_listener_ = std::move(listener); }
 
 NNI_INLINE awaitable<std::string> Local::fetch_log(RunId run, std::string stream) {
   if (stream == "stdout" || stream == "stderr") stream = "trial." + stream;
@@ -24483,6 +26957,7 @@ NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
     if (known.open_run) {
       trial.run = known.open_run->run;
       trial.adopting = true;
+      trial.detail.status = TrialJobStatus::unknown;  // until the platform has said what became of it
       trial.start_recorded = known.open_run->started;
       trial.placement = known.open_run->placement;
       trial.detail.job = known.open_run->job;
@@ -24875,6 +27350,12 @@ NNI_INLINE const Ledger::Trial* Ledger::find_live(RunId run) const {
 
 NNI_INLINE bool Ledger::is_live(RunId run) const { return find_live(run) != nullptr; }
 
+NNI_INLINE std::optional<RunId> Ledger::live_run(TrialId id) const {
+  const auto found = trials_.find(id);
+  if (found == trials_.end() || !found->second.submitted) return std::nullopt;
+  return found->second.run;
+}
+
 NNI_INLINE const Placement* Ledger::placement(RunId run) const {
   const Trial* trial = find_live(run);
   return trial ? &trial->placement : nullptr;
@@ -24887,6 +27368,158 @@ NNI_INLINE std::optional<TrialJobDetail> Ledger::detail(TrialId id) const {
 }
 
 }  // namespace nni
+
+// ---- nni/storage/detail/impl/file_watcher.ipp
+
+#include <sys/inotify.h>
+#include <sys/vfs.h>
+
+namespace nni::storage::detail {
+
+class FileWatcher::Core : public std::enable_shared_from_this<FileWatcher::Core> {
+ public:
+  explicit Core(boost::asio::any_io_executor executor) : notices_(std::move(executor)) {
+    const int descriptor = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (descriptor < 0)
+      throw Error(Errc::unsupported,
+                  "storage: changes of files cannot be watched (inotify: " + std::string(std::strerror(errno)) +
+                      "); see fs.inotify.max_user_instances");
+    notices_.assign(descriptor);
+  }
+
+  awaitable<void> changed(std::string file) {
+    const std::shared_ptr<Core> keep = shared_from_this();
+    if (!watches_.contains(file)) {
+      begin(file);
+      co_return;
+    }
+    const std::shared_ptr<Watch> watch = watches_.at(file);
+    try {
+      while (!watch->changed && !closed_) {
+        auto notice = watch->arrived.wait();
+        co_await std::move(notice);
+      }
+    } catch (...) {
+      end(file);
+      throw;
+    }
+    if (closed_) throw Error(Errc::closed, "storage: files are not watched any more");
+    watch->changed = false;
+    // What was moved or removed is looked for anew.
+    if (watch->gone) end(file);
+  }
+
+  void close() {
+    closed_ = true;
+    notices_.close();
+    for (auto& [file, watch] : watches_) watch->arrived.notify();
+    files_.clear();
+  }
+
+ private:
+  struct Watch {
+    int number = -1;
+    bool changed = false;
+    bool gone = false;
+    async::event arrived;
+  };
+
+  void begin(const std::string& file) {
+    if (closed_) throw Error(Errc::closed, "storage: files are not watched any more");
+    struct statfs system{};
+    if (::statfs(file.c_str(), &system) != 0) fail(file);
+    // NFS, SMB, CIFS, SMB2, FUSE, 9P, CEPH, AFS: what other machines write there makes no notice here.
+    constexpr std::array<unsigned long, 8> shared{
+        0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x65735546, 0x01021997, 0x00c36400, 0x5346414f};
+    for (const unsigned long type : shared)
+      if (static_cast<unsigned long>(system.f_type) == type)
+        throw Error(Errc::unsupported, "storage: \"" + file + "\" lies on a file system that other machines write to");
+    const int number = ::inotify_add_watch(
+        notices_.native_handle(), file.c_str(), IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE | IN_MOVE_SELF | IN_DELETE_SELF);
+    if (number < 0) fail(file);
+    const auto watch = std::make_shared<Watch>();
+    watch->number = number;
+    watches_[file] = watch;
+    files_[number] = watch;
+    listen();
+  }
+
+  void end(const std::string& file) {
+    const auto found = watches_.find(file);
+    if (found == watches_.end()) return;
+    if (!closed_ && !found->second->gone) ::inotify_rm_watch(notices_.native_handle(), found->second->number);
+    files_.erase(found->second->number);
+    watches_.erase(found);
+  }
+
+  [[noreturn]] static void fail(const std::string& file) {
+    if (errno == ENOENT) throw Error(Errc::not_found, "storage: cannot watch \"" + file + "\": there is no such file");
+    throw Error(
+        Errc::unsupported,
+        "storage: cannot watch \"" + file + "\" (" + std::strerror(errno) + "); see fs.inotify.max_user_watches");
+  }
+
+  void listen() {
+    if (std::exchange(listening_, true)) return;
+    notices_.async_wait(
+        boost::asio::posix::descriptor_base::wait_read,
+        [self = shared_from_this()](const boost::system::error_code& failure) {
+          self->listening_ = false;
+          if (failure || self->closed_) return;
+          self->read();
+          if (!self->files_.empty()) self->listen();
+        });
+  }
+
+  void read() {
+    alignas(inotify_event) std::array<char, 16 * 1024> bytes;
+    while (true) {
+      const ssize_t size = ::read(notices_.native_handle(), bytes.data(), bytes.size());
+      if (size <= 0) return;  // EAGAIN: nothing more
+      for (ssize_t at = 0; at < size;) {
+        inotify_event notice{};
+        std::memcpy(&notice, bytes.data() + at, sizeof notice);
+        at += static_cast<ssize_t>(sizeof notice) + static_cast<ssize_t>(notice.len);
+        take(notice);
+      }
+    }
+  }
+
+  void take(const inotify_event& notice) {
+    if ((notice.mask & IN_Q_OVERFLOW) != 0) {
+      // Some notices were dropped: everybody looks.
+      for (auto& [number, watch] : files_) tell(*watch);
+      return;
+    }
+    const auto found = files_.find(notice.wd);
+    if (found == files_.end()) return;
+    const std::shared_ptr<Watch> watch = found->second;
+    if ((notice.mask & (IN_IGNORED | IN_MOVE_SELF | IN_DELETE_SELF)) != 0) watch->gone = true;
+    tell(*watch);
+  }
+
+  static void tell(Watch& watch) {
+    watch.changed = true;
+    watch.arrived.notify();
+  }
+
+  boost::asio::posix::stream_descriptor notices_;
+  std::unordered_map<std::string, std::shared_ptr<Watch>> watches_;
+  std::unordered_map<int, std::shared_ptr<Watch>> files_;  // by the number that the system gave
+  bool listening_ = false;
+  bool closed_ = false;
+};
+
+NNI_INLINE FileWatcher::FileWatcher(boost::asio::any_io_executor executor)
+    : core_(std::make_shared<Core>(std::move(executor))) {}
+
+NNI_INLINE FileWatcher::~FileWatcher() { core_->close(); }
+
+NNI_INLINE awaitable<void> FileWatcher::changed(std::filesystem::path file) { return core_->changed(file.string()); }
+
+NNI_INLINE void FileWatcher::close() { core_->close(); }
+
+}  // namespace nni::storage::detail
 
 // ---- nni/storage/impl/local_directory.ipp
 
@@ -25004,9 +27637,386 @@ NNI_INLINE awaitable<void> LocalDirectory::remove(RemotePath remote) {
   co_await std::move(work);
 }
 
-NNI_INLINE awaitable<void> LocalDirectory::close() { co_return; }
+NNI_INLINE awaitable<void> LocalDirectory::changed(RemotePath remote) {
+  const std::filesystem::path path = resolve(remote);
+  if (!watcher_) watcher_ = std::make_shared<detail::FileWatcher>(context_->executor());
+  return watcher_->changed(path);
+}
+
+NNI_INLINE awaitable<void> LocalDirectory::close() {
+  if (watcher_) watcher_->close();
+  watcher_.reset();
+  co_return;
+}
 
 }  // namespace nni::storage
+
+// ---- nni/transport/detail/impl/tail_core.ipp
+
+namespace nni::transport::detail {
+
+inline constexpr std::size_t tail_chunk = 64 * 1024;
+
+/// A directory of this machine for as long as files are on their way to the storage.
+class OutgoingFiles {
+ public:
+  OutgoingFiles() {
+    std::string name = (std::filesystem::temp_directory_path() / "nni-files-XXXXXX").string();
+    if (!::mkdtemp(name.data()))
+      throw Error(
+          boost::system::error_code(errno, boost::system::system_category()),
+          "file tail: no temporary directory can be made in " + std::filesystem::temp_directory_path().string());
+    path_ = name;
+  }
+  OutgoingFiles(const OutgoingFiles&) = delete;
+  OutgoingFiles& operator=(const OutgoingFiles&) = delete;
+  ~OutgoingFiles() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+
+  void write(const std::filesystem::path& name, const std::string& text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    std::ofstream file(path_ / name, std::ios::binary);
+    file << text;
+    file.close();
+    if (!file) throw Error(Errc::storage_failed, "file tail: cannot write " + (path_ / name).string());
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Named, because lambdas of functions that are compiled once have no name that a template may use.
+struct WriteRun {
+  std::string record;
+  std::shared_ptr<OutgoingFiles> operator()() const {
+    auto files = std::make_shared<OutgoingFiles>();
+    files->write("run/parameter.cfg", record);
+    files->write("run/.nni/metrics", {});  // it is watched from before the trial starts
+    return files;
+  }
+};
+struct WriteOne {
+  std::string text;
+  std::shared_ptr<OutgoingFiles> operator()() const {
+    auto files = std::make_shared<OutgoingFiles>();
+    files->write("one", text);
+    return files;
+  }
+};
+struct RemoveFiles {
+  std::shared_ptr<OutgoingFiles> files;
+  void operator()() { files.reset(); }
+};
+
+NNI_INLINE RemotePath TailCore::path_of(RunId run, std::string_view file) const {
+  std::string path = settings_.directory + "/" + to_string(run);
+  if (!file.empty()) path += "/" + std::string(file);
+  return RemotePath(std::move(path));
+}
+
+NNI_INLINE std::filesystem::path TailCore::directory_in_trial(RunId run) const {
+  return files_.root(run.trial) / path_of(run, {}).value;
+}
+
+// ---- parameters ---------------------------------------------------------------------------------------------------
+
+NNI_INLINE awaitable<void> TailCore::prepare(TrialJobForm form) {
+  const std::shared_ptr<TailCore> keep = shared_from_this();
+  WriteRun work;
+  work.record = trial::parameter_record(form.parameter, form.parameters);
+  auto writing = async::offload(*context_, std::move(work));
+  const std::shared_ptr<OutgoingFiles> files = co_await std::move(writing);
+  auto uploading = files_.upload(files->path() / "run", path_of(form.run, {}));
+  co_await std::move(uploading);
+  RemoveFiles removal;
+  removal.files = files;
+  auto removing = async::offload(*context_, std::move(removal));
+  co_await std::move(removing);
+  const TailPtr tail = begin(form.run);
+  tail->parameter = form.parameter;
+  tail->last_phase = 0;
+  auto watching = watch(tail);  // before the trial can write
+  const bool watched = co_await std::move(watching);
+  static_cast<void>(watched);
+  readers_.spawn(follow(tail));
+}
+
+NNI_INLINE void TailCore::resume(RunId run) {
+  const TailPtr tail = begin(run);
+  tail->parameter = ParameterId{run.trial.sequence()};
+  readers_.spawn(follow(tail));
+}
+
+NNI_INLINE TailCore::TailPtr TailCore::begin(RunId run) {
+  TailPtr& tail = tails_[run];
+  if (!tail) tail = std::make_shared<Tail>(run, settings_.max_record_bytes);
+  return tail;
+}
+
+NNI_INLINE awaitable<void> TailCore::write(std::string text, RemotePath to) {
+  WriteOne work;
+  work.text = std::move(text);
+  auto writing = async::offload(*context_, std::move(work));
+  const std::shared_ptr<OutgoingFiles> files = co_await std::move(writing);
+  auto uploading = files_.upload(files->path() / "one", std::move(to));
+  co_await std::move(uploading);
+}
+
+/// The number in `parameter_N.cfg`; 0 for other names.
+NNI_INLINE std::uint64_t phase_in(std::string_view name) noexcept {
+  constexpr std::string_view before = "parameter_";
+  constexpr std::string_view behind = ".cfg";
+  if (!name.starts_with(before) || !name.ends_with(behind) || name.size() <= before.size() + behind.size()) return 0;
+  const std::string_view digits = name.substr(before.size(), name.size() - before.size() - behind.size());
+  std::uint64_t number = 0;
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return failure == std::errc() && end == digits.data() + digits.size() ? number : 0;
+}
+
+NNI_INLINE awaitable<void> TailCore::send(RunId run, Parameters parameters) {
+  const std::shared_ptr<TailCore> keep = shared_from_this();
+  const auto found = tails_.find(run);
+  if (found == tails_.end() || found->second->over)
+    throw Error(Errc::no_such_job, "file tail: run " + to_string(run) + " is not known; it may have ended");
+  const TailPtr tail = found->second;
+  if (!tail->last_phase) {
+    auto listing = files_.list(path_of(run, {}));
+    const std::vector<FileInfo> files = co_await std::move(listing);
+    std::uint64_t last = 0;
+    for (const FileInfo& file : files) last = std::max(last, phase_in(file.name));
+    if (!tail->last_phase) tail->last_phase = last;
+  }
+  const std::uint64_t index = ++*tail->last_phase;
+  std::string record = trial::parameter_record(tail->parameter, parameters, index);
+  auto writing = write(std::move(record), path_of(run, "parameter_" + std::to_string(index) + ".cfg"));
+  co_await std::move(writing);
+}
+
+// ---- results --------------------------------------------------------------------------------------------------------
+
+// Begins to watch the file, or waits for its next change. @returns false where it cannot be watched
+NNI_INLINE awaitable<bool> TailCore::watch(TailPtr tail) {
+  if (!files_.changed) co_return false;
+  std::string trouble;
+  try {
+    auto change = files_.changed(path_of(tail->run, ".nni/metrics"));
+    auto ended = tail->told.wait();
+    auto first = async::race(std::move(change), std::move(ended));
+    co_await std::move(first);
+    co_return true;
+  } catch (const std::exception& error) {
+    if (async::is_cancellation(std::current_exception())) throw;
+    trouble = error.what();
+  }
+  if (!std::exchange(told_unwatched_, true))
+    context_->log().info(
+        "file tail", "files are looked at from time to time, because they cannot be watched: " + trouble);
+  co_return false;
+}
+
+NNI_INLINE awaitable<void> TailCore::pause(TailPtr tail, Duration time) {
+  auto sleep = context_->clock().sleep_until(context_->clock().steady_now() + time);
+  auto ended = tail->told.wait();
+  auto first = async::race(std::move(sleep), std::move(ended));
+  co_await std::move(first);
+}
+
+NNI_INLINE awaitable<void> TailCore::follow(TailPtr tail) {
+  const std::shared_ptr<TailCore> keep = shared_from_this();
+  Duration wait = settings_.first_pause;
+  while (true) {
+    const bool last = tail->over;
+    auto looking = look(tail);
+    const bool grew = co_await std::move(looking);
+    if (last) break;
+    if (tail->over) continue;
+    auto watching = watch(tail);
+    const bool watched = co_await std::move(watching);
+    if (watched) continue;
+    if (tail->over) continue;
+    if (grew) wait = settings_.first_pause;
+    auto pausing = pause(tail, wait);
+    co_await std::move(pausing);
+    wait = std::min(wait * 2, settings_.longest_pause);
+  }
+  if (const auto torn = tail->reader.finish()) take(*tail, *torn);
+  tail->done = true;
+  tail->told.notify();
+  forget(*tail);
+}
+
+// Reads to the end of the file. A storage that fails is asked again later: what it holds is not lost.
+NNI_INLINE awaitable<bool> TailCore::look(TailPtr tail) {
+  bool grew = false;
+  std::string trouble;
+  try {
+    bool more = true;
+    while (more) {
+      auto reading = read_more(tail);
+      more = co_await std::move(reading);
+      grew = grew || more;
+    }
+  } catch (const Error& error) {
+    if (async::is_cancellation(std::current_exception())) throw;
+    if (error.code() != make_error_code(Errc::not_found)) trouble = error.what();
+  } catch (const std::exception& error) {
+    if (async::is_cancellation(std::current_exception())) throw;
+    trouble = error.what();
+  }
+  if (!trouble.empty() && !std::exchange(told_trouble_, true))
+    context_->log().warning("file tail", "results could not be read and are asked for again: " + trouble);
+  co_return grew;
+}
+
+NNI_INLINE awaitable<bool> TailCore::read_more(TailPtr tail) {
+  auto reading = files_.read(path_of(tail->run, ".nni/metrics"), tail->offset, tail_chunk);
+  const std::string bytes = co_await std::move(reading);
+  if (bytes.empty()) co_return false;
+  tail->offset += bytes.size();
+  tail->reader.feed(bytes);
+  while (const auto item = tail->reader.next()) take(*tail, *item);
+  co_return true;
+}
+
+NNI_INLINE void TailCore::take(Tail& tail, const trial::MetricsFileItem& item) {
+  const Receipt receipt{++last_receipt_};
+  if (!item.record) return push(tail, TrialMessage::not_understood(tail.run, item.text, receipt));
+  // A trial of several phases says that it waits; it finds its file when there is one.
+  if (trial::raw_member(item.text, "type") == "\"REQUEST_PARAMETER\"") return;
+  Result<trial::MetricPayload> payload = trial::decode_metric_payload(item.text);
+  if (!payload) return push(tail, TrialMessage::not_understood(tail.run, payload.error().message(), receipt));
+  const bool is_final = payload->kind == MetricKind::final;
+  const std::uint32_t sequence = is_final ? tail.finals++ : payload->sequence;
+  Metric metric(tail.run, payload->kind, sequence, std::move(payload->value), context_->clock().now());
+  push(tail, TrialMessage(std::move(metric), receipt));
+}
+
+NNI_INLINE void TailCore::push(Tail& tail, TrialMessage message) {
+  if (closed_) return;
+  ++tail.undelivered;
+  messages_.push_back(std::move(message));
+  arrived_.notify();
+}
+
+NNI_INLINE awaitable<TrialMessage> TailCore::next() {
+  const std::shared_ptr<TailCore> keep = shared_from_this();
+  while (messages_.empty()) {
+    if (closed_) throw Error(Errc::closed, "the channel to the trials is closed");
+    auto arrival = arrived_.wait();
+    co_await std::move(arrival);
+  }
+  TrialMessage message = std::move(messages_.front());
+  messages_.pop_front();
+  if (const auto found = tails_.find(message.metric.run); found != tails_.end()) {
+    const TailPtr tail = found->second;
+    // A reader that waits for its file must not be woken by this.
+    if (--tail->undelivered == 0 && tail->done) tail->told.notify();
+    forget(*tail);
+  }
+  co_return message;
+}
+
+NNI_INLINE awaitable<void> TailCore::settle(RunId run) {
+  const std::shared_ptr<TailCore> keep = shared_from_this();
+  const auto found = tails_.find(run);
+  if (found == tails_.end()) co_return;
+  const TailPtr tail = found->second;
+  tail->over = true;
+  tail->settled = true;
+  tail->told.notify();
+  while ((!tail->done || tail->undelivered != 0) && !closed_) {
+    auto change = tail->told.wait();
+    co_await std::move(change);
+  }
+  forget(*tail);
+}
+
+// A run that was settled, read to its end, and whose messages were all taken needs no memory.
+NNI_INLINE void TailCore::forget(const Tail& tail) {
+  if (tail.settled && tail.done && tail.undelivered == 0) tails_.erase(tail.run);
+}
+
+NNI_INLINE awaitable<void> TailCore::close() {
+  const std::shared_ptr<TailCore> keep = shared_from_this();
+  closed_ = true;
+  arrived_.notify();
+  readers_.cancel();
+  auto ending = readers_.join();
+  co_await std::move(ending);
+  for (auto& [run, tail] : tails_) tail->told.notify();
+  tails_.clear();
+  messages_.clear();
+}
+
+}  // namespace nni::transport::detail
+
+// ---- nni/transport/impl/file_tail.ipp
+
+namespace nni::transport {
+
+NNI_INLINE FileTail::FileTail(FileTailOptions options) : options_(std::move(options)) {
+  ProblemList problems;
+  if (options_.directory.empty() || options_.directory.front() == '/')
+    problems.add("directory", "\"" + options_.directory + "\" is not a path below the root of a storage");
+  if (options_.max_record_bytes == 0 || options_.max_record_bytes > 1'000'000)
+    problems.add("max_record_bytes", std::to_string(options_.max_record_bytes) + " is not between 1 and 1000000");
+  if (options_.first_pause <= Duration::zero() || options_.longest_pause < options_.first_pause)
+    problems.add("first_pause", to_string(options_.first_pause) + " is not positive and at most longest_pause");
+  problems.throw_if_any();
+}
+
+NNI_INLINE FileTail::FileTail(FileTail&&) noexcept = default;
+NNI_INLINE FileTail& FileTail::operator=(FileTail&&) noexcept = default;
+NNI_INLINE FileTail::~FileTail() = default;
+
+NNI_INLINE awaitable<void> FileTail::open(Context& context, detail::TailFiles files) {
+  if (!files.root)
+    throw config_error(
+        "trial_root",
+        "is empty, and the storage does not say under which path trials see it; name the "
+        "directory where it is mounted for them, for instance /mnt/nni");
+  detail::TailSettings settings;
+  settings.directory = options_.directory;
+  settings.max_record_bytes = options_.max_record_bytes;
+  settings.first_pause = options_.first_pause;
+  settings.longest_pause = options_.longest_pause;
+  core_ = std::make_shared<detail::TailCore>(context, std::move(files), std::move(settings));
+  co_return;
+}
+
+NNI_INLINE awaitable<void> FileTail::prepare(const TrialJobForm& form) { return core_->prepare(form); }
+NNI_INLINE void FileTail::resume(RunId run) { core_->resume(run); }
+
+NNI_INLINE EnvironmentVariables FileTail::environment(RunId run) {
+  EnvironmentVariables result;
+  result["NNI_SYS_DIR"] = core_->directory_in_trial(run).string();
+  // The values with which NNI's library appends to a file; any other platform makes it print (trial protocol, 7.2).
+  result["NNI_PLATFORM"] = "local";
+  result["NNI_TRIAL_COMMAND_CHANNEL"] = "";
+  result["REUSE_MODE"] = "false";
+  return result;
+}
+
+NNI_INLINE awaitable<TrialMessage> FileTail::next_message() { return core_->next(); }
+NNI_INLINE awaitable<void> FileTail::acknowledge(Receipt) { co_return; }
+
+NNI_INLINE awaitable<void> FileTail::send(RunId run, Parameters parameters) {
+  return core_->send(run, std::move(parameters));
+}
+
+NNI_INLINE awaitable<void> FileTail::settle(RunId run) { return core_->settle(run); }
+
+NNI_INLINE awaitable<void> FileTail::close() {
+  if (!core_) co_return;
+  auto closing = core_->close();
+  co_await std::move(closing);
+}
+
+}  // namespace nni::transport
 
 // ---- nni/transport/impl/http.ipp
 
@@ -25057,6 +28067,7 @@ class HttpInbox {
   }
 
   awaitable<void> settle(RunId run) {
+    phases_.erase(run);
     auto arrived = server_.settle(run);
     co_await std::move(arrived);
     server_.dismiss(run);
@@ -25077,13 +28088,43 @@ class HttpInbox {
     requests_.clear();
   }
 
-  static std::string record(const TrialJobForm& form) {
-    return trial::parameter_record(form.parameter, form.parameters);
+  void admit(const TrialJobForm& form) {
+    server_.admit(form.run, record_of(form));
+    admitted(form);
+  }
+
+  void restore(RunId run, std::string_view token, TrialJobForm form) {
+    form.run = run;
+    server_.restore(run, token, record_of(form));
+    admitted(form);
+  }
+
+  void send(RunId run, const Parameters& parameters) {
+    Phase& phase = phases_[run];
+    // The position of a run that was not prepared is not known here; NNI's library does not look at it.
+    const ParameterId id = phase.known ? phase.parameter : ParameterId{run.trial.sequence()};
+    server_.send(run, trial::parameter_record(id, parameters, phase.known ? ++phase.last : 0));
   }
 
  private:
   // A receipt is the number of the request and the position in it, so that a receipt is never given twice.
   static constexpr unsigned receipt_bits = 24;
+
+  struct Phase {
+    bool known = false;
+    ParameterId parameter;
+    std::uint64_t last = 0;  // index of the last record
+  };
+
+  static std::string record_of(const TrialJobForm& form) {
+    return trial::parameter_record(form.parameter, form.parameters);
+  }
+
+  void admitted(const TrialJobForm& form) {
+    const auto phases = form.environment.find(std::string(trial::multi_phase_variable));
+    if (phases != form.environment.end() && trial::says_multi_phase(phases->second)) server_.expect_phases(form.run);
+    phases_[form.run] = Phase{true, form.parameter, 0};
+  }
 
   struct Request {
     trial::ChannelMessage message;
@@ -25126,6 +28167,7 @@ class HttpInbox {
   trial::ChannelServer server_;
   std::deque<TrialMessage> messages_;
   std::unordered_map<RunId, std::size_t> undelivered_;
+  std::unordered_map<RunId, Phase> phases_;
   std::unordered_map<std::uint64_t, Request> requests_;
   std::uint64_t last_request_ = 0;
   async::event changed_;
@@ -25149,15 +28191,16 @@ NNI_INLINE Http::Http(Http&&) noexcept = default;
 NNI_INLINE Http& Http::operator=(Http&&) noexcept = default;
 NNI_INLINE Http::~Http() = default;
 
+NNI_INLINE void Http::advertise(std::string host) { options_.advertise = std::move(host); }
+
 NNI_INLINE awaitable<void> Http::open(Context& context) {
   inbox_ = std::make_unique<detail::HttpInbox>(context, options_);
+  for (Restored& known : std::exchange(restored_, {})) inbox_->restore(known.run, known.token, std::move(known.form));
   auto opening = inbox_->server().open();
   co_await std::move(opening);
 }
 
-NNI_INLINE void Http::prepare(const TrialJobForm& form) {
-  inbox_->server().admit(form.run, detail::HttpInbox::record(form));
-}
+NNI_INLINE void Http::prepare(const TrialJobForm& form) { inbox_->admit(form); }
 
 NNI_INLINE EnvironmentVariables Http::environment(RunId run) {
   EnvironmentVariables result;
@@ -25173,8 +28216,7 @@ NNI_INLINE awaitable<void> Http::acknowledge(Receipt receipt) {
 }
 
 NNI_INLINE awaitable<void> Http::send(RunId run, Parameters parameters) {
-  // The position of a further record is not known here; NNI's library does not look at it.
-  inbox_->server().send(run, trial::parameter_record(ParameterId{run.trial.sequence()}, parameters));
+  inbox_->send(run, parameters);
   co_return;
 }
 
@@ -25187,10 +28229,16 @@ NNI_INLINE awaitable<void> Http::close() {
 }
 
 NNI_INLINE void Http::restore(RunId run, std::string_view token, const TrialJobForm& form) {
-  inbox_->server().restore(run, token, detail::HttpInbox::record(form));
+  if (inbox_) return inbox_->restore(run, token, form);
+  restored_.push_back({run, std::string(token), form});
 }
 
-NNI_INLINE std::string Http::token(RunId run) const { return inbox_->server().token(run); }
+NNI_INLINE std::string Http::token(RunId run) const {
+  if (inbox_) return inbox_->server().token(run);
+  for (const Restored& known : restored_)
+    if (known.run == run) return known.token;
+  return {};
+}
 NNI_INLINE unsigned short Http::port() const noexcept { return inbox_ ? inbox_->server().port() : options_.port; }
 
 }  // namespace nni::transport
@@ -25284,6 +28332,7 @@ struct Channel {
   std::deque<std::string> next;  // further records, each becomes `record` when it is asked for
   bool wanted = false;           // a request for parameters was made and not answered yet
   bool taken = false;            // `record` was given out
+  bool phases = false;           // each request wants a record of its own
   std::vector<HeldPolls::iterator> polls;
   std::vector<std::pair<std::uint32_t, std::size_t>> finals;  // sequence, hash of the value
 };
@@ -25299,6 +28348,7 @@ class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
   std::string admit(RunId run, std::string record);
   std::string url(RunId run);
   std::optional<Token> token_of(RunId run) const;
+  void expect_phases(RunId run);
   void send(RunId run, std::string record);
   void dismiss(RunId run);
   void stop();
@@ -25400,6 +28450,10 @@ NNI_INLINE std::optional<Token> ChannelCore::token_of(RunId run) const {
   const auto found = tokens_.find(run);
   if (found == tokens_.end()) return std::nullopt;
   return found->second;
+}
+
+NNI_INLINE void ChannelCore::expect_phases(RunId run) {
+  if (const auto found = tokens_.find(run); found != tokens_.end()) channels_.at(found->second).phases = true;
 }
 
 NNI_INLINE void ChannelCore::send(RunId run, std::string record) {
@@ -25522,6 +28576,7 @@ NNI_INLINE void ChannelCore::deliver(ChannelMessage message, net::Responder repl
 // ---- parameters
 
 NNI_INLINE bool ChannelCore::has_parameters(const Channel& channel) const noexcept {
+  if (channel.phases) return channel.wanted && (channel.taken ? !channel.next.empty() : !channel.record.empty());
   return (channel.wanted && !channel.record.empty()) || (channel.taken && !channel.next.empty());
 }
 
@@ -25672,6 +28727,7 @@ NNI_INLINE std::string ChannelServer::token(RunId run) const {
   return token ? token->text() : std::string();
 }
 
+NNI_INLINE void ChannelServer::expect_phases(RunId run) { core_->expect_phases(run); }
 NNI_INLINE void ChannelServer::send(RunId run, std::string record) { core_->send(run, std::move(record)); }
 NNI_INLINE awaitable<void> ChannelServer::settle(RunId) { return core_->settle(); }
 NNI_INLINE void ChannelServer::dismiss(RunId run) { core_->dismiss(run); }
@@ -26482,6 +29538,72 @@ NNI_INLINE LinkAnswer Link::exchange(std::string_view method, std::string_view b
     if (aborted_) throw Error(Errc::closed, "the channel to the manager was closed");
     throw;
   }
+}
+
+}  // namespace nni::trial
+
+// ---- nni/trial/impl/metrics_file.ipp
+
+namespace nni::trial {
+
+namespace detail {
+inline constexpr std::size_t metrics_head_size = 8;  // ME000009
+}
+
+// Whether a record may begin here.
+NNI_INLINE MetricsFileReader::Head MetricsFileReader::head(std::string_view text) noexcept {
+  const std::size_t size = std::min(text.size(), detail::metrics_head_size);
+  for (std::size_t at = 0; at < size; ++at) {
+    const char letter = text[at];
+    const bool fits = at == 0 ? letter == 'M' : at == 1 ? letter == 'E' : letter >= '0' && letter <= '9';
+    if (!fits) return Head::none;
+  }
+  return size == detail::metrics_head_size ? Head::complete : Head::partial;
+}
+
+NNI_INLINE void MetricsFileReader::consume(std::size_t bytes) noexcept {
+  at_ += bytes;
+  position_ += bytes;
+}
+
+NNI_INLINE std::optional<MetricsFileItem> MetricsFileReader::next() {
+  while (at_ < buffer_.size()) {
+    const std::string_view rest = std::string_view(buffer_).substr(at_);
+    const Head begins = head(rest);
+    if (begins == Head::partial) return std::nullopt;
+    if (begins == Head::complete) {
+      std::size_t length = 0;
+      for (const char digit : rest.substr(2, 6)) length = length * 10 + static_cast<std::size_t>(digit - '0');
+      const bool plausible = length >= 1 && length <= max_payload_ + 1;
+      if (plausible && rest.size() < detail::metrics_head_size + length) return std::nullopt;
+      if (plausible && rest[detail::metrics_head_size + length - 1] == '\n') {
+        std::string payload(rest.substr(detail::metrics_head_size, length - 1));
+        consume(detail::metrics_head_size + length);
+        skipping_ = false;
+        return MetricsFileItem(true, std::move(payload), position_);
+      }
+    }
+    if (std::optional<MetricsFileItem> garbage = skip()) return garbage;
+  }
+  return std::nullopt;
+}
+
+// Goes to the next place where a record may begin.
+NNI_INLINE std::optional<MetricsFileItem> MetricsFileReader::skip() {
+  const std::string_view rest = std::string_view(buffer_).substr(at_);
+  std::size_t end = 1;
+  while (end < rest.size() && head(rest.substr(end)) == Head::none) ++end;
+  std::string text = shortened(rest.substr(0, end));
+  consume(end);
+  if (std::exchange(skipping_, true)) return std::nullopt;  // told already
+  return MetricsFileItem(false, std::move(text), position_);
+}
+
+NNI_INLINE std::optional<MetricsFileItem> MetricsFileReader::finish() {
+  if (at_ == buffer_.size()) return std::nullopt;
+  std::string text = "a record that ends in its middle: " + shortened(std::string_view(buffer_).substr(at_));
+  consume(buffer_.size() - at_);
+  return MetricsFileItem(false, std::move(text), position_);
 }
 
 }  // namespace nni::trial

@@ -81,6 +81,73 @@ class ConformanceReport {
 
 }  // namespace nni::testing
 
+// ---- nni/testing/configurable_conformance.hpp
+
+namespace nni::testing {
+
+/// A key of a configurable service, with one value that it takes and one that it refuses.
+struct MetadataExample {
+  std::string key;
+  boost::json::value good;
+  boost::json::value bad;
+};
+
+namespace detail {
+
+/// The text of the ConfigError that a call ends with; empty when it does not.
+template <class F>
+std::string refusal_of(const F& function) {
+  try {
+    function();
+  } catch (const ConfigError& error) {
+    return error.what();
+  } catch (const std::exception&) {
+  }
+  return {};
+}
+
+}  // namespace detail
+
+/// Checks promises 10 to 13 of `nni::ConfigurableService`.
+///
+/// @param make      makes a service that has not been started
+/// @param examples  one for each of its keys
+template <ConfigurableService S>
+[[nodiscard]] ConformanceReport check_configurable_service(
+    const std::function<S()>& make, const std::vector<MetadataExample>& examples) {
+  ConformanceReport report;
+  S service = make();
+  const auto keys = service.cluster_metadata_keys();
+  for (const MetadataExample& example : examples) {
+    const std::string& key = example.key;
+    report.check(10, "the key " + key + " is listed", std::find(keys.begin(), keys.end(), key) != keys.end());
+    boost::json::value before;
+    report.check(13, "the value of " + key + " is told before anything was set",
+                 detail::refusal_of([&] { before = service.get_cluster_metadata(key); }).empty());
+    report.check(11, "a value of " + key + " is accepted",
+                 detail::refusal_of([&] { service.set_cluster_metadata(key, example.good); }).empty());
+    const boost::json::value after = service.get_cluster_metadata(key);
+    report.check(11, "a value of " + key + " changes what is told", after != before);
+    S other = make();
+    const std::string again = detail::refusal_of([&] { other.set_cluster_metadata(key, after); });
+    report.check(11, "what is told under " + key + " is accepted, and means the same",
+                 again.empty() && other.get_cluster_metadata(key) == after, again);
+    const std::string refused = detail::refusal_of([&] { service.set_cluster_metadata(key, example.bad); });
+    report.check(12, "a wrong value of " + key + " is a ConfigError that names the key",
+                 refused.find(key) != std::string::npos, refused);
+    report.check(12, "a wrong value of " + key + " changes nothing", service.get_cluster_metadata(key) == after);
+  }
+  for (const std::string_view key : keys)
+    report.check(10, "there is an example for " + std::string(key),
+                 std::any_of(examples.begin(), examples.end(), [key](const auto& one) { return one.key == key; }));
+  const std::string unknown = detail::refusal_of([&] { service.set_cluster_metadata("no_such_key", 1); });
+  report.check(
+      12, "an unknown key is a ConfigError that names it", unknown.find("no_such_key") != std::string::npos, unknown);
+  return report;
+}
+
+}  // namespace nni::testing
+
 // ---- nni/testing/conformance.hpp
 
 namespace nni::testing {
@@ -559,6 +626,93 @@ awaitable<void> check_imports(std::optional<D>& store, Reopen reopen, Conformanc
 
 }  // namespace nni::testing::detail
 
+// ---- nni/testing/data_store_failures.hpp
+
+namespace nni::testing::detail {
+
+/// The error that some work ends with.
+inline awaitable<boost::system::error_code> code_of(awaitable<void> work) {
+  boost::system::error_code code;
+  try {
+    co_await std::move(work);
+  } catch (const boost::system::system_error& error) {
+    code = error.code();
+  }
+  co_return code;
+}
+
+/// Checks that a store whose writes fail says so from then on. The store has one synced trial afterwards, perhaps more.
+template <DataStore D>
+awaitable<void> fail_for_good(D& store, std::function<void()> break_writing, std::function<void()> mend_writing,
+                              ConformanceReport& report) {
+  const std::vector<StoreEvent> events = StoreScript().succeeded(1, "0.5").events();
+  auto keeping = store.synced(store.append(events));
+  co_await std::move(keeping);
+  break_writing();
+  const std::vector<StoreEvent> more = StoreScript().succeeded(2, "0.5").events();
+  const StorePosition lost = store.append(more);
+  auto failing = code_of(store.synced(lost));
+  const bool at_first = Errc::storage_failed == co_await std::move(failing);
+  mend_writing();
+  auto still_failing = code_of(store.synced(lost));
+  const bool later = Errc::storage_failed == co_await std::move(still_failing);
+  const StorePosition further = store.append(more);
+  auto failing_on = code_of(store.written(further));
+  const bool from_then_on = Errc::storage_failed == co_await std::move(failing_on);
+  report.check(2, "a store that failed says so, now and from then on", at_first && later && from_then_on);
+}
+
+/// Checks that a store waits out a full disk, and that it can be told to wait no longer. The store has two synced trials
+/// afterwards, perhaps more.
+template <DataStore D>
+awaitable<void> wait_for_space(D& store, std::function<void()> break_writing, std::function<void()> mend_writing,
+                               ConformanceReport& report) {
+  const std::vector<StoreEvent> events = StoreScript().succeeded(1, "0.5").events();
+  auto keeping = store.synced(store.append(events));
+  co_await std::move(keeping);
+
+  std::vector<std::string> told;
+  async::event changed;
+  store.on_trouble([&told, &changed](const std::string& reason) {
+    told.push_back(reason);
+    changed.notify();
+  });
+  break_writing();
+  const std::vector<StoreEvent> second = StoreScript().succeeded(2, "0.5").events();
+  const StorePosition late = store.append(second);
+  while (told.empty()) {
+    auto change = changed.wait();
+    co_await std::move(change);
+  }
+  const bool told_why = !told.front().empty();
+  mend_writing();
+  auto arriving = code_of(store.synced(late));
+  const bool arrived = !(co_await std::move(arriving));
+  report.check(2, "a store that cannot write for now says why, and goes on by itself",
+               told_why && arrived && told.back().empty());
+
+  break_writing();
+  const std::vector<StoreEvent> third = StoreScript().succeeded(3, "0.5").events();
+  const StorePosition lost = store.append(third);
+  while (told.back().empty()) {
+    auto change = changed.wait();
+    co_await std::move(change);
+  }
+  store.give_up();
+  auto failing = code_of(store.synced(lost));
+  const bool at_first = Errc::storage_failed == co_await std::move(failing);
+  mend_writing();
+  auto still_failing = code_of(store.synced(lost));
+  const bool later = Errc::storage_failed == co_await std::move(still_failing);
+  const StorePosition further = store.append(third);
+  auto failing_on = code_of(store.written(further));
+  const bool from_then_on = Errc::storage_failed == co_await std::move(failing_on);
+  report.check(2, "a store that gave up says so, now and from then on", at_first && later && from_then_on);
+  store.on_trouble({});
+}
+
+}  // namespace nni::testing::detail
+
 // ---- nni/testing/data_store_conformance.hpp
 
 namespace nni::testing {
@@ -567,8 +721,8 @@ namespace nni::testing {
 struct StoreSetup {
   bool persistent = true;                             ///< false: what was recorded lives in the object only
   std::function<void(const ExperimentId&)> damage{};  ///< makes a closed store unreadable; absent: not checked
-  std::function<void()> break_writing{};              ///< lets every write fail from now on; absent: not checked
-  std::function<void()> mend_writing{};               ///< the inverse
+  std::function<void()> break_writing{};  ///< lets every write fail as on a full disk from now on; absent: not checked
+  std::function<void()> mend_writing{};   ///< the inverse
 };
 
 namespace detail {
@@ -594,7 +748,7 @@ class StoreSuite {
     one("close", &StoreSuite::closes);
     if (setup_.persistent) one("owner", &StoreSuite::has_one_owner);
     if (setup_.damage) one("damage", &StoreSuite::refuses_damage);
-    if (setup_.break_writing) one("failure", &StoreSuite::fails_for_good);
+    if (setup_.break_writing) one("failure", &StoreSuite::survives_failures);
   }
 
  private:
@@ -643,17 +797,6 @@ class StoreSuite {
     auto closing = here.store->close();
     co_await std::move(closing);
     here.store.reset();
-  }
-
-  // The error that some work ends with.
-  awaitable<boost::system::error_code> code_of(awaitable<void> work) {
-    boost::system::error_code code;
-    try {
-      co_await std::move(work);
-    } catch (const boost::system::system_error& error) {
-      code = error.code();
-    }
-    co_return code;
   }
 
   // The error with which a store refuses to open.
@@ -987,31 +1130,21 @@ class StoreSuite {
     report_.check(3, "a store that cannot be understood is refused", refused);
   }
 
-  awaitable<void> fails_for_good(Case& here) {
-    const std::vector<StoreEvent> events = StoreScript().succeeded(1, "0.5").events();
-    const StorePosition kept = here.store->append(events);
-    auto keeping = here.store->synced(kept);
-    co_await std::move(keeping);
-
-    setup_.break_writing();
-    const std::vector<StoreEvent> more = StoreScript().succeeded(2, "0.5").events();
-    const StorePosition lost = here.store->append(more);
-    auto failing = code_of(here.store->synced(lost));
-    const bool at_first = Errc::storage_failed == co_await std::move(failing);
-    setup_.mend_writing();
-    auto still_failing = code_of(here.store->synced(lost));
-    const bool later = Errc::storage_failed == co_await std::move(still_failing);
-    const StorePosition further = here.store->append(more);
-    auto failing_on = code_of(here.store->written(further));
-    const bool from_then_on = Errc::storage_failed == co_await std::move(failing_on);
-    report_.check(2, "a store that failed says so, now and from then on", at_first && later && from_then_on);
-
+  awaitable<void> survives_failures(Case& here) {
+    constexpr bool waits = requires(D& store) { store.give_up(); };
+    if constexpr (waits) {
+      auto work = wait_for_space(*here.store, setup_.break_writing, setup_.mend_writing, report_);
+      co_await std::move(work);
+    } else {
+      auto work = fail_for_good(*here.store, setup_.break_writing, setup_.mend_writing, report_);
+      co_await std::move(work);
+    }
     auto releasing = code_of(release(here));  // it may say so once more
     co_await std::move(releasing);
     here.store.emplace(make_());
     auto entering = here.store->open(here.context, here.id);
     const ExperimentSnapshot found = co_await std::move(entering);
-    report_.check(2, "what was synced before the failure is there", found.trials >= 1);
+    report_.check(2, "what was synced before the failure is there", found.trials >= (waits ? 2U : 1U));
   }
 
   const std::function<D()>& make_;
@@ -1122,6 +1255,386 @@ class ManualClock {
   boost::asio::io_context* context_ = nullptr;
   std::shared_ptr<State> state_;
 };
+
+}  // namespace nni::testing
+
+// ---- nni/testing/transport_conformance.hpp
+
+namespace nni::testing {
+
+/// How the suite plays the trial of a transport. The functions get what `environment` said, block, and are called by
+/// several threads.
+struct TransportTrial {
+  /// Reports these values, in order, as a trial would; returns when the trial could go on.
+  std::function<void(const EnvironmentVariables&, const std::vector<Metric>&)> report{};
+  std::function<void(const EnvironmentVariables&)> report_garbage{};  ///< reports something that is no value
+  /// Asks for the parameters of a phase and waits for them; absent where the transport brings none.
+  std::function<Parameters(const EnvironmentVariables&, unsigned phase)> ask{};
+  bool waits = true;        ///< `report` returns when the values are acknowledged, not before
+  bool multi_phase = true;  ///< a running trial can be sent further parameters
+};
+
+namespace detail {
+
+template <class T, Storage Store>
+class TransportSuite {
+ public:
+  TransportSuite(const std::function<T()>& make, const std::function<Store()>& make_store, const TransportTrial& trial,
+                 ConformanceReport& report)
+      : make_(make), make_store_(make_store), trial_(trial), report_(report) {}
+
+  void run() {
+    one("open and close", &TransportSuite::opens_and_closes);
+    if constexpr (TrialChannel<T>) {
+      one("values", &TransportSuite::values);
+      one("acknowledge", &TransportSuite::acknowledges);
+      one("settle", &TransportSuite::settles);
+      one("cancelled reader", &TransportSuite::reader_is_cancelled);
+      one("garbage", &TransportSuite::garbage);
+      if (trial_.ask) one("parameters", &TransportSuite::parameters);
+      if (trial_.ask && trial_.multi_phase) one("phases", &TransportSuite::phases);
+      one("closed reader", &TransportSuite::closes_its_reader);
+      if constexpr (requires(T& t) { t.resume(RunId{}); }) one("resume", &TransportSuite::resumes);
+    }
+  }
+
+ private:
+  // What a case works on.
+  class Case {
+   public:
+    Case(Context& around, T what, Store files)
+        : context(around), transport(std::move(what)), store(std::move(files)), trials(around) {}
+    Context& context;
+    T transport;
+    Store store;
+    async::task_group trials;  // what happens meanwhile
+  };
+  static constexpr RunId first{TrialId{3}, 0};
+  static constexpr RunId second{TrialId{4}, 2};
+
+  void one(const char* name, awaitable<void> (TransportSuite::*body)(Case&)) {
+    try {
+      Runtime runtime;
+      Case here(runtime.context(), make_(), make_store_());
+      runtime.run(guarded(here, body));
+    } catch (const std::exception& error) {
+      report_.check(0, std::string("the case \"") + name + "\" runs to its end", false, error.what());
+    }
+  }
+
+  awaitable<void> guarded(Case& here, awaitable<void> (TransportSuite::*body)(Case&)) {
+    auto mounting = here.store.open(here.context);
+    co_await std::move(mounting);
+    auto opening = here.transport.open(here.context, here.store);
+    co_await std::move(opening);
+    std::exception_ptr failure;
+    try {
+      auto limited = async::with_timeout((this->*body)(here), std::chrono::seconds(20));
+      co_await std::move(limited);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    auto closing = here.transport.close();
+    co_await std::move(closing);
+    // Whatever a case that failed has left waiting.
+    try {
+      if (failure) here.trials.cancel();
+      auto ending = here.trials.join();
+      co_await std::move(ending);
+    } catch (...) {
+      if (!failure) failure = std::current_exception();
+    }
+    auto leaving = here.store.close();
+    co_await std::move(leaving);
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  // What the session does before it submits a run.
+  awaitable<EnvironmentVariables> begin(Case& here, RunId run) {
+    TrialJobForm form;
+    form.run = run;
+    form.parameter = ParameterId{run.trial.sequence()};
+    form.parameters = ParametersWriter{}.add("phase", 0).finish();
+    if (trial_.multi_phase) form.environment["MULTI_PHASE"] = "true";
+    if constexpr (requires {
+                    { here.transport.prepare(form) } -> AwaitableOf<void>;
+                  }) {
+      auto preparing = here.transport.prepare(form);
+      co_await std::move(preparing);
+    } else if constexpr (requires { here.transport.prepare(form); }) {
+      here.transport.prepare(form);
+    }
+    EnvironmentVariables environment = here.transport.environment(run);
+    report_.check(8, "the environment of a run stays the same", environment == here.transport.environment(run));
+    for (const auto& [name, value] : form.environment) environment[name] = value;
+    co_return environment;
+  }
+
+  static std::vector<Metric> intermediates(RunId run, std::uint32_t from, std::uint32_t count) {
+    std::vector<Metric> values;
+    for (std::uint32_t index = from; index < from + count; ++index)
+      values.emplace_back(run, MetricKind::intermediate, index, std::to_string(index) + ".5", TimePoint{});
+    return values;
+  }
+
+  awaitable<void> report(Case& here, EnvironmentVariables environment, std::vector<Metric> values) {
+    auto work =
+        async::offload(here.context.pool(), [this, environment = std::move(environment), values = std::move(values)] {
+          trial_.report(environment, values);
+        });
+    co_await std::move(work);
+  }
+
+  awaitable<void> note(awaitable<void> work, bool& done) {
+    co_await std::move(work);
+    done = true;
+  }
+
+  awaitable<TrialMessage> take(Case& here, bool acknowledge = true) {
+    auto next = here.transport.next_message();
+    TrialMessage message = co_await std::move(next);
+    if (acknowledge) {
+      auto answering = here.transport.acknowledge(message.receipt);
+      co_await std::move(answering);
+    }
+    co_return message;
+  }
+
+  awaitable<void> opens_and_closes(Case& here) {
+    if constexpr (TrialChannel<T>) {
+      auto beginning = begin(here, first);
+      const EnvironmentVariables environment = co_await std::move(beginning);
+      report_.check(8, "a trial is told where to report", !environment.empty());
+    } else {
+      report_.check(8, "the environment of a run stays the same",
+                    here.transport.environment(first) == here.transport.environment(first));
+    }
+    co_return;
+  }
+
+  awaitable<void> values(Case& here) {
+    auto beginning = begin(here, first);
+    const EnvironmentVariables one = co_await std::move(beginning);
+    auto another = begin(here, second);
+    const EnvironmentVariables two = co_await std::move(another);
+    std::vector<Metric> reported = intermediates(first, 0, 3);
+    reported.emplace_back(first, MetricKind::final, 0, "0.75", TimePoint{});
+    here.trials.spawn(report(here, one, reported));
+    here.trials.spawn(report(here, two, intermediates(second, 0, 2)));
+    std::string heard_one;
+    std::string heard_two;
+    for (int count = 0; count < 6; ++count) {
+      auto taking = take(here);
+      const TrialMessage message = co_await std::move(taking);
+      const Metric& metric = message.metric;
+      (metric.run == first ? heard_one : heard_two) +=
+          std::string(to_string(metric.kind)) + std::to_string(metric.sequence) + "=" + metric.value + " ";
+      report_.check(1, "the run comes from the channel", metric.run == first || metric.run == second);
+    }
+    auto ending = here.trials.join();
+    co_await std::move(ending);
+    report_.check(4, "values of one run come in its order, with kind and sequence",
+                  heard_one == "PERIODICAL0=0.5 PERIODICAL1=1.5 PERIODICAL2=2.5 FINAL0=0.75 ", heard_one);
+    report_.check(4, "values of another run are its own", heard_two == "PERIODICAL0=0.5 PERIODICAL1=1.5 ", heard_two);
+  }
+
+  awaitable<void> acknowledges(Case& here) {
+    constexpr Receipt nobodys{0xffff'ffff'ffff};
+    auto unknown = here.transport.acknowledge(nobodys);
+    co_await std::move(unknown);
+    report_.check(2, "an unknown receipt is ignored", true);
+    auto beginning = begin(here, first);
+    const EnvironmentVariables environment = co_await std::move(beginning);
+    bool answered = false;
+    here.trials.spawn(note(report(here, environment, intermediates(first, 0, 1)), answered));
+    auto taking = take(here, false);
+    const TrialMessage message = co_await std::move(taking);
+    if (trial_.waits) report_.check(2, "a trial gets no answer before its value is acknowledged", !answered);
+    auto answering = here.transport.acknowledge(message.receipt);
+    co_await std::move(answering);
+    auto ending = here.trials.join();
+    co_await std::move(ending);
+    report_.check(2, "a trial gets its answer when its value is acknowledged", answered);
+  }
+
+  awaitable<void> settles(Case& here) {
+    auto beginning = begin(here, first);
+    const EnvironmentVariables environment = co_await std::move(beginning);
+    here.trials.spawn(report(here, environment, intermediates(first, 0, 2)));
+    if (!trial_.waits) {
+      auto written = here.trials.join();
+      co_await std::move(written);
+    }
+    auto hearing = take(here);
+    const TrialMessage heard = co_await std::move(hearing);
+    report_.check(4, "the first value comes first", heard.metric.sequence == 0);
+    if (trial_.waits) {
+      // Its other value has been sent when the first was taken, or is answered like any late one.
+      auto last = take(here);
+      co_await std::move(last);
+      auto written = here.trials.join();
+      co_await std::move(written);
+      auto settling = here.transport.settle(first);
+      co_await std::move(settling);
+      report_.check(3, "settling a run whose values were taken returns", true);
+      co_return;
+    }
+    bool settled = false;
+    here.trials.spawn(note(here.transport.settle(first), settled));
+    report_.check(3, "settling waits until the values were taken", !settled);
+    auto last = take(here);
+    const TrialMessage message = co_await std::move(last);
+    auto ending = here.trials.join();
+    co_await std::move(ending);
+    report_.check(3, "settling returns when the values were taken", settled && message.metric.sequence == 1);
+  }
+
+  awaitable<void> reader_is_cancelled(Case& here) {
+    auto beginning = begin(here, first);
+    const EnvironmentVariables environment = co_await std::move(beginning);
+    std::vector<TrialMessage> heard;
+    for (int round = 0; round < 3; ++round) {
+      try {
+        auto limited = async::with_timeout(take(here), std::chrono::milliseconds(5));
+        heard.push_back(co_await std::move(limited));
+      } catch (const Error&) {
+      }
+    }
+    here.trials.spawn(report(here, environment, intermediates(first, 0, 3)));
+    while (heard.size() < 3) {
+      auto taking = take(here);
+      heard.push_back(co_await std::move(taking));
+    }
+    auto ending = here.trials.join();
+    co_await std::move(ending);
+    bool complete = true;
+    for (std::uint32_t index = 0; index < 3; ++index) complete = complete && heard[index].metric.sequence == index;
+    report_.check(4, "a cancelled next_message loses nothing", complete);
+  }
+
+  awaitable<void> garbage(Case& here) {
+    auto beginning = begin(here, first);
+    const EnvironmentVariables environment = co_await std::move(beginning);
+    here.trials.spawn(nonsense(here, environment));
+    std::string heard;
+    for (int count = 0; count < 3; ++count) {
+      auto taking = take(here);
+      const TrialMessage message = co_await std::move(taking);
+      heard += message.kind == TrialMessage::Kind::garbage ? "garbage " : message.metric.value + " ";
+      report_.check(5, "garbage has its run", message.metric.run == first);
+    }
+    auto ending = here.trials.join();
+    co_await std::move(ending);
+    report_.check(5, "what cannot be understood is told, and costs no value", heard == "0.5 garbage 1.5 ", heard);
+  }
+
+  awaitable<void> nonsense(Case& here, EnvironmentVariables environment) {
+    auto before = report(here, environment, intermediates(first, 0, 1));
+    co_await std::move(before);
+    auto work = async::offload(here.context.pool(), [this, environment] { trial_.report_garbage(environment); });
+    co_await std::move(work);
+    auto behind = report(here, environment, intermediates(first, 1, 1));
+    co_await std::move(behind);
+  }
+
+  awaitable<Parameters> asked(Case& here, EnvironmentVariables environment, unsigned phase) {
+    auto work = async::offload(here.context.pool(), [this, environment = std::move(environment), phase] {
+      return trial_.ask(environment, phase);
+    });
+    co_return co_await std::move(work);
+  }
+
+  awaitable<void> parameters(Case& here) {
+    auto beginning = begin(here, first);
+    const EnvironmentVariables environment = co_await std::move(beginning);
+    auto asking = asked(here, environment, 0);
+    const Parameters got = co_await std::move(asking);
+    report_.check(9, "a run gets the parameters of its form", got.find<int>("phase") == 0, got.text());
+  }
+
+  awaitable<void> phases(Case& here) {
+    auto beginning = begin(here, first);
+    const EnvironmentVariables environment = co_await std::move(beginning);
+    for (unsigned phase = 0; phase < 3; ++phase) {
+      auto asking = asked(here, environment, phase);
+      const Parameters got = co_await std::move(asking);
+      report_.check(6, "further parameters arrive one by one", got.find<unsigned>("phase") == phase, got.text());
+      auto sending = here.transport.send(first, ParametersWriter{}.add("phase", phase + 1).finish());
+      co_await std::move(sending);
+    }
+  }
+
+  awaitable<void> closes_its_reader(Case& here) {
+    bool closed = false;
+    here.trials.spawn(until_closed(here, closed));
+    auto closing = here.transport.close();
+    co_await std::move(closing);
+    auto ending = here.trials.join();
+    co_await std::move(ending);
+    report_.check(10, "a pending next_message ends with Errc::closed", closed);
+  }
+
+  awaitable<void> until_closed(Case& here, bool& closed) {
+    try {
+      auto next = here.transport.next_message();
+      co_await std::move(next);
+    } catch (const Error& error) {
+      closed = error.code() == make_error_code(Errc::closed);
+    }
+  }
+
+  awaitable<void> resumes(Case& here) {
+    auto beginning = begin(here, first);
+    const EnvironmentVariables environment = co_await std::move(beginning);
+    auto before = report(here, environment, intermediates(first, 0, 2));
+    co_await std::move(before);
+    auto taking = take(here);
+    co_await std::move(taking);
+    auto closing = here.transport.close();
+    co_await std::move(closing);
+    auto meanwhile = report(here, environment, intermediates(first, 2, 1));
+    co_await std::move(meanwhile);
+
+    here.transport = make_();
+    auto opening = here.transport.open(here.context, here.store);
+    co_await std::move(opening);
+    here.transport.resume(first);
+    bool settled = false;
+    here.trials.spawn(note(here.transport.settle(first), settled));
+    std::vector<bool> seen(3, false);
+    while (!(seen[1] && seen[2])) {
+      auto next = take(here);
+      const TrialMessage message = co_await std::move(next);
+      seen.at(message.metric.sequence) = true;
+    }
+    auto ending = here.trials.join();
+    co_await std::move(ending);
+    report_.check(11, "what a run reported to nobody is delivered to the next manager", seen[1] && seen[2] && settled);
+  }
+
+  const std::function<T()>& make_;
+  const std::function<Store()>& make_store_;
+  const TransportTrial& trial_;
+  ConformanceReport& report_;
+};
+
+}  // namespace detail
+
+/// Checks the promises of `nni::TrialChannel` and `nni::MetricTransportOver` that can be seen from outside. Of a
+/// transport that leaves the messages to the service, only opening and closing can be.
+///
+/// Each case makes a fresh transport and storage. The checks carry the numbers of the promises.
+///
+/// @param make        makes a transport that is ready to be opened
+/// @param make_store  makes a storage that is empty
+/// @param trial       plays the trial
+template <class T, Storage Store>
+[[nodiscard]] ConformanceReport check_metric_transport(
+    const std::function<T()>& make, const std::function<Store()>& make_store, const TransportTrial& trial) {
+  ConformanceReport report;
+  detail::TransportSuite<T, Store>(make, make_store, trial, report).run();
+  return report;
+}
 
 }  // namespace nni::testing
 
