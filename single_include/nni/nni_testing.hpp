@@ -567,65 +567,6 @@ class StoreScript {
 
 }  // namespace nni::testing
 
-// ---- nni/testing/detail/store_resume_checks.hpp
-
-namespace nni::testing::detail {
-
-/// Trials that wait for a retry, and trials that are opened again after their end.
-/// @param reopen  closes the store and opens it again
-template <class D, class Reopen>
-awaitable<void> check_reopening(std::optional<D>& store, Reopen reopen, ConformanceReport& report) {
-  const std::vector<StoreEvent> first = StoreScript().failed(1).ordered(2).intended(2).started(2).paused(2).events();
-  store->append(first);
-  auto closing = reopen();
-  const ExperimentSnapshot before = co_await std::move(closing);
-  report.check(
-      3, "a trial that pauses before its next attempt is found with its pause and its retries",
-      before.unfinished.size() == 1 && before.unfinished[0].retries == 2 &&
-          before.unfinished[0].pause == std::chrono::seconds(3) &&
-          before.unfinished[0].ended_at == StoreScript::time_of(2, 9));
-
-  const std::vector<StoreEvent> second = StoreScript().intended(1, 1).intended(2, 1).events();
-  store->append(second);
-  auto again = reopen();
-  const ExperimentSnapshot live = co_await std::move(again);
-  report.check(3, "an intent opens a trial that had ended",
-               live.unfinished.size() == 2 && live.unfinished[0].attempts == 2 && live.unfinished[0].open_run &&
-                   live.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 0);
-  report.check(3, "the retries that are used up outlive the next intent",
-               live.unfinished.size() == 2 && live.unfinished[1].retries == 2);
-
-  const std::vector<StoreEvent> end = StoreScript().started(1, 1).final_value(1, "0.5", 1).ended(1, 1).events();
-  store->append(end);
-  auto loading = store->load(TrialId{1});
-  const std::optional<TrialJobDetail> trial = co_await std::move(loading);
-  report.check(5, "what its first end left behind is gone",
-               trial && trial->status == TrialJobStatus::succeeded && trial->attempts == 2 && !trial->signal &&
-                   trial->exit_code == 0 && trial->message.empty() && trial->final_value == "0.5");
-  auto counting = reopen();
-  const ExperimentSnapshot after = co_await std::move(counting);
-  report.check(3, "and it is counted once",
-               after.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 0 &&
-                   after.by_status[static_cast<std::size_t>(TrialJobStatus::succeeded)] == 1);
-}
-
-/// Results from elsewhere.
-template <class D, class Reopen>
-awaitable<void> check_imports(std::optional<D>& store, Reopen reopen, ConformanceReport& report) {
-  const std::vector<StoreEvent> events = StoreScript().imported(1, 0.5).succeeded(1, "0.5").imported(2, 0.25).events();
-  store->append(events);
-  auto reopening = reopen();
-  const ExperimentSnapshot found = co_await std::move(reopening);
-  const std::vector<ResultImported>& results = found.imported;
-  report.check(
-      3, "imported results are found in their order, and are no trials",
-      found.trials == 1 && results.size() == 2 && results[0].parameters == StoreScript::parameters_of(1) &&
-          results[0].value == 0.5 && results[1].value == 0.25 && results[1].after == 1 &&
-          results[1].history == std::vector<double>({0.1, 0.25}));
-}
-
-}  // namespace nni::testing::detail
-
 // ---- nni/testing/data_store_failures.hpp
 
 namespace nni::testing::detail {
@@ -709,6 +650,65 @@ awaitable<void> wait_for_space(D& store, std::function<void()> break_writing, st
   const bool from_then_on = Errc::storage_failed == co_await std::move(failing_on);
   report.check(2, "a store that gave up says so, now and from then on", at_first && later && from_then_on);
   store.on_trouble({});
+}
+
+}  // namespace nni::testing::detail
+
+// ---- nni/testing/detail/store_resume_checks.hpp
+
+namespace nni::testing::detail {
+
+/// Trials that wait for a retry, and trials that are opened again after their end.
+/// @param reopen  closes the store and opens it again
+template <class D, class Reopen>
+awaitable<void> check_reopening(std::optional<D>& store, Reopen reopen, ConformanceReport& report) {
+  const std::vector<StoreEvent> first = StoreScript().failed(1).ordered(2).intended(2).started(2).paused(2).events();
+  store->append(first);
+  auto closing = reopen();
+  const ExperimentSnapshot before = co_await std::move(closing);
+  report.check(
+      3, "a trial that pauses before its next attempt is found with its pause and its retries",
+      before.unfinished.size() == 1 && before.unfinished[0].retries == 2 &&
+          before.unfinished[0].pause == std::chrono::seconds(3) &&
+          before.unfinished[0].ended_at == StoreScript::time_of(2, 9));
+
+  const std::vector<StoreEvent> second = StoreScript().intended(1, 1).intended(2, 1).events();
+  store->append(second);
+  auto again = reopen();
+  const ExperimentSnapshot live = co_await std::move(again);
+  report.check(3, "an intent opens a trial that had ended",
+               live.unfinished.size() == 2 && live.unfinished[0].attempts == 2 && live.unfinished[0].open_run &&
+                   live.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 0);
+  report.check(3, "the retries that are used up outlive the next intent",
+               live.unfinished.size() == 2 && live.unfinished[1].retries == 2);
+
+  const std::vector<StoreEvent> end = StoreScript().started(1, 1).final_value(1, "0.5", 1).ended(1, 1).events();
+  store->append(end);
+  auto loading = store->load(TrialId{1});
+  const std::optional<TrialJobDetail> trial = co_await std::move(loading);
+  report.check(5, "what its first end left behind is gone",
+               trial && trial->status == TrialJobStatus::succeeded && trial->attempts == 2 && !trial->signal &&
+                   trial->exit_code == 0 && trial->message.empty() && trial->final_value == "0.5");
+  auto counting = reopen();
+  const ExperimentSnapshot after = co_await std::move(counting);
+  report.check(3, "and it is counted once",
+               after.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 0 &&
+                   after.by_status[static_cast<std::size_t>(TrialJobStatus::succeeded)] == 1);
+}
+
+/// Results from elsewhere.
+template <class D, class Reopen>
+awaitable<void> check_imports(std::optional<D>& store, Reopen reopen, ConformanceReport& report) {
+  const std::vector<StoreEvent> events = StoreScript().imported(1, 0.5).succeeded(1, "0.5").imported(2, 0.25).events();
+  store->append(events);
+  auto reopening = reopen();
+  const ExperimentSnapshot found = co_await std::move(reopening);
+  const std::vector<ResultImported>& results = found.imported;
+  report.check(
+      3, "imported results are found in their order, and are no trials",
+      found.trials == 1 && results.size() == 2 && results[0].parameters == StoreScript::parameters_of(1) &&
+          results[0].value == 0.5 && results[1].value == 0.25 && results[1].after == 1 &&
+          results[1].history == std::vector<double>({0.1, 0.25}));
 }
 
 }  // namespace nni::testing::detail

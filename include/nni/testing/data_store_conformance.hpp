@@ -19,8 +19,8 @@
 #include <nni/core/error.hpp>
 #include <nni/core/store_event.hpp>
 #include <nni/testing/checks.hpp>
-#include <nni/testing/detail/store_resume_checks.hpp>
 #include <nni/testing/data_store_failures.hpp>
+#include <nni/testing/detail/store_resume_checks.hpp>
 #include <nni/testing/store_script.hpp>
 
 namespace nni::testing {
