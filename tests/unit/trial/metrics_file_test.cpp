@@ -80,7 +80,7 @@ TEST_CASE("metrics file: what is no record is skipped as one item, and costs no 
   CHECK(items_of("hello\n" + good) == Items{"-hello?", "+good"});
   CHECK(items_of("ME00x005abcd\n" + good) == Items{"-ME00x005abcd?", "+good"});
   CHECK(items_of("ME000000" + good) == Items{"-ME000000", "+good"});
-  CHECK(items_of("MMEMEME" + good) == Items{"-M", "+good"});
+  CHECK(items_of("MMEMEME" + good) == Items{"-MMEMEME", "+good"});
   CHECK(items_of("XX000005good\n" + good).back() == "+good");
   CHECK(items_of(std::string(5, '\0') + good) == Items{"-?????", "+good"});
   // A length that does not lead to a newline is no length.
