@@ -232,8 +232,9 @@ NNI_INLINE void SqliteRecorder::take(const ResultImported& event) {
     if (history.size() > 1) history += ',';
     append_json_number(history, value);
   }
+  history += ']';
   Statement row = database_.prepare("INSERT INTO nni_imported VALUES (NULL, ?, ?, ?, ?)");
-  row.text(1, event.parameters.text()).real(2, event.value).text(3, history + "]");
+  row.text(1, event.parameters.text()).real(2, event.value).text(3, history);
   row.integer(4, static_cast<std::int64_t>(event.after)).execute();
 }
 
