@@ -31,7 +31,7 @@ import time
 import oracle
 
 SANITIZER = re.compile(r"(Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error:")
-LIMIT = 180  # seconds after which a manager counts as hanging
+LIMIT = 600  # seconds after which a manager counts as hanging
 
 MANAGER_POINTS = [
     "creation of the store", "history told", "service started", "runs adopted", "intent written", "spawned",
@@ -525,17 +525,20 @@ def run_all(options, work, begin):
         print(f"   FAILED: {trouble}\n0 passed, 1 failed, 0 skipped")
         return 1
 
-    def spent():
-        return f"{time.monotonic() - begin:.0f} s"
+    def say(text):
+        print(f"== {text}, {time.monotonic() - begin:.0f} s", flush=True)
 
+    say("undisturbed experiments ended")
     sabotaged = {}
     if not options.no_sabotage:
         for sabotage, point, kinds in SABOTAGES:
             if jobs.wants(f"sabotage {sabotage}"):
                 sabotaged[sabotage] = jobs.submit(sabotage_job, f"sabotage {sabotage}", sabotage, point, kinds)
     points = {} if options.no_points else run_points(jobs, options.seed)
+    say(f"{sum(r.hit for r in jobs.results)} kills at named points")
     kinds = ("manager", "keeper", "both", "resuming")
     done = run_kills(jobs, dict(zip(kinds, map(int, options.kills.split(",")))))
+    say(f"{sum(done.values())} kills at random times")
     sabotaged = {sabotage: jobs.take(future) for sabotage, future in sabotaged.items()}
 
     unhit = print_points(points)
@@ -553,7 +556,7 @@ def run_all(options, work, begin):
         print(f"{key.replace('_', ' ')}: {total[key]:,}")
     for sabotage, result in sabotaged.items():
         print(f"{sabotage}: {'caught: ' + result.note if result.hit else 'NOT CAUGHT'}")
-    print(f"{spent()} in all; repeat with --seed {options.seed}")
+    print(f"{time.monotonic() - begin:.0f} s in all; repeat with --seed {options.seed}")
     if options.json:
         hits = {f"{p}{' while resuming' if r else ''}": sum(x.hit for _, x in rows) for (p, r), rows in points.items()}
         report = {"seed": options.seed, "seconds": round(time.monotonic() - begin), "failed": failed, "passed": passed}
