@@ -630,6 +630,27 @@ def crash(session):
 
 # ---- the whole ----
 
+COMPILE_ROWS = ["compile_compiled", "compile_header_only"] + [f"single_header{s}" for s in ("", ".memory", ".size")]
+
+
+def compile_budget(session):
+    """What compiling costs; scripts/compile_budget.py measures it and makes the rows."""
+    rows = pathlib.Path(session.work) / "compile.json"
+    command = [sys.executable, str(ROOT / "scripts" / "compile_budget.py"), "--json", str(rows)]
+
+    def measure():
+        if session.peers_only:
+            raise Missing("not asked for (--peers-only)")
+        return run([*command, "--rounds", str(session.size(3, 1))])
+
+    result = session.attempt(measure)
+    if isinstance(result, Exception):
+        for name in COMPILE_ROWS:
+            session.row(name, "-", result, None, None)
+    else:
+        session.rows += [row for row in json.loads(rows.read_text()) if session.wants(row["name"])]
+
+
 GROUPS = {  # function: its rows, and the programs of ours that it runs
     local_trials: (
         ["local_trials"]
@@ -651,6 +672,7 @@ GROUPS = {  # function: its rows, and the programs of ours that it runs
     ask_tell: (["ask_tell"], ["ask_tell"]),
     metrics_per_request: ([f"metrics_per_request{s}" for s in ("", ".p99", ".python_sdk")], ["metrics"]),
     metrics_batched: (["metrics_batched", "metrics_batched.p99"], ["metrics", "metrics_trial"]),
+    compile_budget: (COMPILE_ROWS, []),
     resume_latency: (["resume_latency"], ["resume_latency"]),
     crash: (["crash", "crash.not_adopted", "crash.kills"], []),
 }

@@ -9,6 +9,7 @@
 
 #include <nni/assessing/median_stop.hpp>
 #include <nni/experiment/experiment.hpp>
+#include <nni/experiment/instances.hpp>
 #include <nni/platforms/in_process.hpp>
 #include <nni/tuning/ask_tell.hpp>
 #include <nni/tuning/grid.hpp>

@@ -121,7 +121,11 @@ class Experiment {
 
   Experiment(const Experiment&) = delete;
   Experiment& operator=(const Experiment&) = delete;
+<<<<<<< HEAD
   ~Experiment() { control_->end(); }
+=======
+  ~Experiment();
+>>>>>>> 518b0c3 (Compile the quickstart's composition once, and measure what compiling costs)
 
   /// Adds hooks; call it before `run`.
   Experiment& observe(Observer observer) {
@@ -133,17 +137,7 @@ class Experiment {
   ///
   /// @returns what it came to; also for one that was stopped
   /// @throws Error  when it cannot go on; the state ERROR and the reason are recorded first
-  Summary run() {
-    RuntimeOptions settings;
-    settings.threads = options_.threads;
-    settings.log = Log(options_.log, options_.log_level);
-    settings.shutdown_limit = options_.shutdown_limit;
-    runtime_ = std::make_unique<Runtime>(std::move(settings));
-    const std::unique_ptr<Runtime, void (*)(Runtime*)> signals(
-        runtime_.get(), [](Runtime* r) { r->restore_signals(); });
-    if (options_.handle_signals) runtime_->on_stop_signal([this] { stop_now(); });
-    return runtime_->run(async_run(runtime_->context()));
-  }
+  Summary run();
 
   /// The same on an executor of the caller.
   /// @param context  single-threaded executor; outlives the returned work
