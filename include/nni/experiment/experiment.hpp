@@ -121,11 +121,7 @@ class Experiment {
 
   Experiment(const Experiment&) = delete;
   Experiment& operator=(const Experiment&) = delete;
-<<<<<<< HEAD
-  ~Experiment() { control_->end(); }
-=======
   ~Experiment();
->>>>>>> 518b0c3 (Compile the quickstart's composition once, and measure what compiling costs)
 
   /// Adds hooks; call it before `run`.
   Experiment& observe(Observer observer) {
