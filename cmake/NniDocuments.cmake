@@ -21,4 +21,9 @@ function(nni_add_document_tests)
     set_tests_properties("document: ${page}, ${source}" PROPERTIES LABELS behaviour TIMEOUT 60)
     nni_label_target(${name} behaviour)
   endforeach()
+  # What the page promises its reader: a service of one's own is short.
+  add_test(NAME "document: training-service, at most 120 lines"
+    COMMAND ${Python3_EXECUTABLE} "${PROJECT_SOURCE_DIR}/scripts/doc_code.py" --lines custom_service_lines
+      "${PROJECT_SOURCE_DIR}/docs/how-to/training-service.md" shell_service.hpp 120)
+  set_tests_properties("document: training-service, at most 120 lines" PROPERTIES LABELS behaviour)
 endfunction()

@@ -81,10 +81,15 @@ class mailbox {
     senders_.post_all();
   }
 
+  /// True after `close`.
   [[nodiscard]] bool closed() const noexcept { return closed_; }
+  /// True when no value waits.
   [[nodiscard]] bool empty() const noexcept { return values_.empty(); }
+  /// True when a sender would have to wait.
   [[nodiscard]] bool full() const noexcept { return values_.size() >= capacity_; }
+  /// Values that wait.
   [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
+  /// Values that may wait.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
  private:

@@ -73,6 +73,7 @@ class mutex {
     return guard(*this);
   }
 
+  /// True while somebody holds it.
   [[nodiscard]] bool locked() const noexcept { return locked_; }
 
  private:

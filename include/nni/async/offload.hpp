@@ -17,6 +17,7 @@ namespace nni::async {
 
 /// A hook that does nothing: cancellation waits for the call to return.
 struct NoHook {
+  /// Does nothing.
   void operator()() const noexcept {}
 };
 

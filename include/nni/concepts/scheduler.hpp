@@ -17,10 +17,12 @@ namespace nni {
 ///  1. equal history and equal snapshot give an equal answer;
 ///  2. `Impossible` only when no later snapshot of the same hardware could help, otherwise `Wait`;
 ///  3. both refusals carry a reason with numbers that a user can act on;
-///  4. a placement counts as taken from the moment it is returned, or told by `hold`, until `release`.
+///  4. a placement counts as taken from the moment it is returned, or told by `hold`, until `release`;
+///  5. it names a machine of the snapshot (or none, where the platform chooses), and as many different devices of that
+///     machine as the request asks for.
 ///
 /// @tparam S  policy type; declares `using role = nni::role::scheduler;`
-/// @see nni::scheduling::Unlimited, docs/how-to/scheduler.md
+/// @see nni::scheduling::Unlimited, nni::testing::check_scheduler, docs/how-to/scheduler.md
 template <class S>
 concept Scheduler =
     PlaysRole<S, role::scheduler> && std::movable<S> &&

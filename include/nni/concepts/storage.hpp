@@ -21,10 +21,10 @@ class FileInfo {
  public:
   FileInfo() = default;
 
-  std::string name;  ///< without its directory
-  bool directory = false;
+  std::string name;        ///< without its directory
+  bool directory = false;  ///< it is a directory
   std::uint64_t size = 0;  ///< bytes; 0 for a directory
-  TimePoint modified{};
+  TimePoint modified{};    ///< last change, by the clock of the storage
 };
 
 /// Keeps files that trials and the experiment share.

@@ -54,7 +54,7 @@ enum class DimensionType : std::uint8_t {
 /// The *value* is what the trial sees; for a choice it is the index of the chosen option.
 class Axis {
  public:
-  static constexpr std::uint32_t no_parent = 0xffffffff;
+  static constexpr std::uint32_t no_parent = 0xffffffff;  ///< `parent` of an axis that is always active
 
   Axis() = default;
 
@@ -78,23 +78,23 @@ class Axis {
   /// The inverse of `nth_value` for a value that is accepted.
   [[nodiscard]] std::uint64_t index_of(double value) const noexcept;
 
-  std::string name;  ///< key within its object
-  std::string path;  ///< keys from the outside joined by slashes, `optimizer/momentum`
-  std::string key;   ///< the name as a JSON string with the colon behind it
-  DimensionType type = DimensionType::uniform;
-  bool nested = false;               ///< a choice between branches
-  std::uint32_t parent = no_parent;  ///< the choice that decides whether this axis is active
-  std::uint32_t branch = 0;          ///< the option of the parent that makes it active
-  std::uint32_t end = 0;             ///< the first axis behind this one and all that depend on it
-  std::uint64_t count = 0;           ///< number of values; 0 when it is not finite, or above 2^53
-  std::uint64_t configurations = 0;  ///< the same for this axis together with all that depend on it
-  double low = 0.0;                  ///< lower limit on the sampling scale, or mu
-  double high = 1.0;                 ///< upper limit on the sampling scale, or sigma
-  double min = 0.0;                  ///< smallest value
-  double max = 1.0;                  ///< largest value
-  double q = 0.0;                    ///< step, 0 when there is none
-  std::vector<std::string> options;  ///< choice only: JSON texts of the options, of their names when nested
-  std::vector<double> numbers;       ///< choice only: the options as numbers, NaN for other types
+  std::string name;                             ///< key within its object
+  std::string path;                             ///< keys from the outside joined by slashes, `optimizer/momentum`
+  std::string key;                              ///< the name as a JSON string with the colon behind it
+  DimensionType type = DimensionType::uniform;  ///< kind of distribution
+  bool nested = false;                          ///< a choice between branches
+  std::uint32_t parent = no_parent;             ///< the choice that decides whether this axis is active
+  std::uint32_t branch = 0;                     ///< the option of the parent that makes it active
+  std::uint32_t end = 0;                        ///< the first axis behind this one and all that depend on it
+  std::uint64_t count = 0;                      ///< number of values; 0 when it is not finite, or above 2^53
+  std::uint64_t configurations = 0;             ///< the same for this axis together with all that depend on it
+  double low = 0.0;                             ///< lower limit on the sampling scale, or mu
+  double high = 1.0;                            ///< upper limit on the sampling scale, or sigma
+  double min = 0.0;                             ///< smallest value
+  double max = 1.0;                             ///< largest value
+  double q = 0.0;                               ///< step, 0 when there is none
+  std::vector<std::string> options;             ///< choice only: JSON texts of the options, of their names when nested
+  std::vector<double> numbers;                  ///< choice only: the options as numbers, NaN for other types
 
  private:
   double quantised(double value) const noexcept;

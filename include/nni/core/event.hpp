@@ -17,19 +17,24 @@ namespace nni {
 class JobQueued {
  public:
   JobQueued() = default;
+  /// @param which  run
+  /// @param why  one sentence for people
   JobQueued(RunId which, std::string why) : run(which), reason(std::move(why)) {}
-  RunId run;
-  std::string reason;
+  RunId run;           ///< which run
+  std::string reason;  ///< for people: one sentence, with numbers
 };
 
 /// A run has begun.
 class JobStarted {
  public:
   JobStarted() = default;
+  /// @param which  run
+  /// @param name  its job
+  /// @param when  wall time
   JobStarted(RunId which, JobId name, TimePoint when) : run(which), job(std::move(name)), at(when) {}
-  RunId run;
-  JobId job;
-  TimePoint at{};
+  RunId run;                      ///< which run
+  JobId job;                      ///< what the platform calls it
+  TimePoint at{};                 ///< when, by the wall clock
   std::string url;                ///< where a person can look at it
   std::string working_directory;  ///< where its output files are
 };
@@ -38,10 +43,13 @@ class JobStarted {
 class JobEnded {
  public:
   JobEnded() = default;
+  /// @param which  run
+  /// @param how  its end
+  /// @param when  wall time
   JobEnded(RunId which, JobEnd how, TimePoint when) : run(which), end(std::move(how)), at(when) {}
-  RunId run;
-  JobEnd end;
-  TimePoint at{};
+  RunId run;       ///< which run
+  JobEnd end;      ///< how it ended
+  TimePoint at{};  ///< when, by the wall clock
 };
 
 /// Machines or devices came, went or changed: waiting trials may fit now.
@@ -54,17 +62,19 @@ using JobEvent = std::variant<JobQueued, JobStarted, JobEnded, EnvironmentChange
 class NewTrial {
  public:
   NewTrial() = default;
+  /// @param which  number of the suggestion
+  /// @param values  what the trial shall try
   NewTrial(ParameterId which, Parameters values) : parameter(which), parameters(std::move(values)) {}
-  ParameterId parameter;
-  Parameters parameters;
+  ParameterId parameter;  ///< which suggestion of the tuner
+  Parameters parameters;  ///< the values, verbatim
 };
 
 /// An advisor sends another set of parameters to a running trial (multi-phase).
 class SendParameters {
  public:
   SendParameters() = default;
-  TrialId trial;
-  Parameters parameters;
+  TrialId trial;          ///< a trial that runs
+  Parameters parameters;  ///< the values, verbatim
 };
 
 /// An advisor has nothing more to suggest for now.
@@ -77,8 +87,9 @@ class NoMoreTrials {
 class KillTrial {
  public:
   KillTrial() = default;
+  /// @param which  trial to stop
   explicit KillTrial(TrialId which) : trial(which) {}
-  TrialId trial;
+  TrialId trial;  ///< which trial
 };
 
 /// What an advisor asks for.
@@ -86,18 +97,21 @@ using Order = std::variant<NewTrial, SendParameters, NoMoreTrials, KillTrial>;
 
 /// Names one delivery of a message, so that it can be acknowledged. Opaque to the session.
 struct Receipt {
-  std::uint64_t value = 0;
+  std::uint64_t value = 0;  ///< chosen by the channel
 };
 
 /// A message of a running trial.
 class TrialMessage {
  public:
+  /// What a message holds.
   enum class Kind : std::uint8_t {
     metric,  ///< `metric` holds it
     garbage  ///< could not be understood; `text` says what arrived, shortened
   };
 
   TrialMessage() = default;
+  /// @param what  the value
+  /// @param delivery  names this delivery
   TrialMessage(Metric what, Receipt delivery) : metric(std::move(what)), receipt(delivery) {}
 
   /// A message that cannot be understood.
@@ -110,10 +124,10 @@ class TrialMessage {
     return message;
   }
 
-  Kind kind = Kind::metric;
-  Metric metric;  ///< `metric.run` is set for every kind
-  std::string text;
-  Receipt receipt;
+  Kind kind = Kind::metric;  ///< what it holds
+  Metric metric;             ///< `metric.run` is set for every kind
+  std::string text;          ///< only for garbage: what arrived, shortened
+  Receipt receipt;           ///< gives the delivery back when it is recorded
 };
 
 }  // namespace nni

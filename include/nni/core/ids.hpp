@@ -16,6 +16,7 @@ namespace nni {
 class ExperimentId {
  public:
   ExperimentId() = default;
+  /// @param text  it names a directory, see `random`
   explicit ExperimentId(std::string text) : value(std::move(text)) {}
 
   /// A fresh id from the system's source of randomness.
@@ -23,7 +24,7 @@ class ExperimentId {
 
   friend auto operator<=>(const ExperimentId&, const ExperimentId&) = default;
 
-  std::string value;
+  std::string value;  ///< the text
 };
 
 /// Names a trial within its experiment.
@@ -32,7 +33,7 @@ class ExperimentId {
 /// more characters, a letter first, as NNI's clients expect. It comes from the number through a fixed bijection,
 /// so two trials never share an id and an id read back gives its number.
 struct TrialId {
-  std::uint64_t number = 0;
+  std::uint64_t number = 0;  ///< from 1; 0 is no trial
 
   /// The position in the order of creation, from 0: what NNI calls the sequence id.
   [[nodiscard]] constexpr std::uint64_t sequence() const noexcept { return number - 1; }
@@ -48,7 +49,7 @@ struct TrialId {
 
 /// One attempt at a trial. A retry is the same trial and the next attempt.
 struct RunId {
-  TrialId trial;
+  TrialId trial;              ///< which trial
   std::uint32_t attempt = 0;  ///< from 0
 
   friend constexpr auto operator<=>(const RunId&, const RunId&) = default;
@@ -62,7 +63,7 @@ struct RunId {
 
 /// Names one suggestion of a tuner, counted from 0. Suggestion k is a function of seed, k and the results so far.
 struct ParameterId {
-  std::uint64_t value = 0;
+  std::uint64_t value = 0;  ///< from 0
 
   friend constexpr auto operator<=>(const ParameterId&, const ParameterId&) = default;
 };
@@ -74,23 +75,26 @@ inline constexpr ParameterId imported_parameter{~std::uint64_t{0}};
 class JobId {
  public:
   JobId() = default;
+  /// @param text  the platform's name for it
   explicit JobId(std::string text) : value(std::move(text)) {}
 
+  /// True when there is no job.
   [[nodiscard]] bool empty() const noexcept { return value.empty(); }
   friend auto operator<=>(const JobId&, const JobId&) = default;
 
-  std::string value;
+  std::string value;  ///< the text
 };
 
 /// Names an environment (a worker) of a platform.
 class EnvironmentId {
  public:
   EnvironmentId() = default;
+  /// @param text  the platform's name for it
   explicit EnvironmentId(std::string text) : value(std::move(text)) {}
 
   friend auto operator<=>(const EnvironmentId&, const EnvironmentId&) = default;
 
-  std::string value;
+  std::string value;  ///< the text
 };
 
 }  // namespace nni

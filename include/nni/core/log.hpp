@@ -51,9 +51,13 @@ class Log {
     if (wants(level)) sink_(level, module, text);
   }
 
+  /// Writes a line for those who look for a fault.
   void debug(std::string_view module, std::string_view text) const { write(LogLevel::debug, module, text); }
+  /// Writes a line about the course of things.
   void info(std::string_view module, std::string_view text) const { write(LogLevel::info, module, text); }
+  /// Writes a line about something that went wrong and was dealt with.
   void warning(std::string_view module, std::string_view text) const { write(LogLevel::warning, module, text); }
+  /// Writes a line about something that went wrong and has consequences.
   void error(std::string_view module, std::string_view text) const { write(LogLevel::error, module, text); }
 
  private:

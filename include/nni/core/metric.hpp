@@ -42,11 +42,11 @@ class Metric {
   /// The number to optimise and assess by, see `metric_scalar`.
   [[nodiscard]] std::optional<double> scalar() const { return metric_scalar(value); }
 
-  RunId run;
-  MetricKind kind = MetricKind::intermediate;
-  std::uint32_t sequence = 0;
-  TimePoint at{};
-  std::string value;
+  RunId run;                                   ///< which run
+  MetricKind kind = MetricKind::intermediate;  ///< intermediate or final
+  std::uint32_t sequence = 0;  ///< position among the intermediate values of the run, from 0; 0 for a final value
+  TimePoint at{};              ///< time of arrival, wall clock
+  std::string value;           ///< JSON text, verbatim
 };
 
 }  // namespace nni

@@ -21,6 +21,7 @@ class Objectives {
   /// @param direction  which values are better
   explicit Objectives(Direction direction) : direction_(direction) {}
 
+  /// Which values are better.
   [[nodiscard]] Direction direction() const noexcept { return direction_; }
 
   /// True when `a` is strictly better than `b`.

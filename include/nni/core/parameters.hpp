@@ -35,6 +35,7 @@ class Parameters {
 
   /// The JSON text.
   [[nodiscard]] const std::string& text() const& noexcept { return text_; }
+  /// The JSON text, moved out.
   [[nodiscard]] std::string text() && noexcept { return std::move(text_); }
 
   /// The parsed value. @throws Error `Errc::protocol` when the text is not JSON.
@@ -79,18 +80,33 @@ class ParametersWriter {
  public:
   ParametersWriter() { text_.reserve(48); }
 
+  /// Adds a member.
+  /// @param name  its key
+  /// @param value  its value; numbers keep every digit that matters
   ParametersWriter& add(std::string_view name, double value) {
     key(name);
     append_json_number(text_, value);
     return *this;
   }
+  /// Adds a member.
+  /// @param name  its key
+  /// @param value  its value; numbers keep every digit that matters
   ParametersWriter& add(std::string_view name, std::string_view value) {
     key(name);
     append_json_string(text_, value);
     return *this;
   }
+  /// Adds a member.
+  /// @param name  its key
+  /// @param value  its value; numbers keep every digit that matters
   ParametersWriter& add(std::string_view name, const char* value) { return add(name, std::string_view(value)); }
+  /// Adds a member.
+  /// @param name  its key
+  /// @param value  its value; numbers keep every digit that matters
   ParametersWriter& add(std::string_view name, bool value) { return add_raw(name, value ? "true" : "false"); }
+  /// Adds a member.
+  /// @param name  its key
+  /// @param value  its value; numbers keep every digit that matters
   template <std::integral I>
   ParametersWriter& add(std::string_view name, I value) {
     key(name);

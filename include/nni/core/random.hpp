@@ -10,7 +10,7 @@ namespace nni {
 
 /// Start of all random choices of a tuner. Made by `nni::seed(7)`, so that a bare number is never taken for one.
 struct Seed {
-  std::uint64_t value = 0;
+  std::uint64_t value = 0;  ///< any 64 bits
 
   friend constexpr bool operator==(const Seed&, const Seed&) = default;
 };

@@ -28,11 +28,17 @@ class ChoiceOption;
 /// Nothing is checked here: `SearchSpace` reports everything that is wrong at once.
 class Dimension {
  public:
+  /// @param key      name of the parameter
+  /// @param kind     any kind but `choice`
+  /// @param numbers  as in NNI's `_value`
   Dimension(std::string key, DimensionType kind, std::vector<double> numbers);
+  /// A choice.
+  /// @param key  name of the parameter
+  /// @param alternatives  its options
   Dimension(std::string key, std::vector<ChoiceOption> alternatives);
 
-  std::string name;
-  DimensionType type;
+  std::string name;                   ///< key of the parameter
+  DimensionType type;                 ///< kind of distribution
   std::vector<double> values;         ///< as in NNI's `_value`: min, max, q, or mu, sigma, q; empty for a choice
   std::vector<ChoiceOption> options;  ///< only for a choice
 };
@@ -40,6 +46,7 @@ class Dimension {
 /// One option of a choice: a number, a string, true or false, or a branch with dimensions of its own.
 class ChoiceOption {
  public:
+  /// An integer, `true` or `false`.
   template <std::integral I>
   ChoiceOption(I value) {  // NOLINT: options are written as plain values
     if constexpr (std::same_as<I, bool>) {
@@ -49,12 +56,16 @@ class ChoiceOption {
       number_ = static_cast<double>(value);
     }
   }
+  /// A real number.
   template <std::floating_point F>
   ChoiceOption(F value)
       : text_(to_json_text(static_cast<double>(value))), number_(static_cast<double>(value)) {}  // NOLINT
-  ChoiceOption(std::string_view value) { append_json_string(text_, value); }                     // NOLINT
-  ChoiceOption(const char* value) : ChoiceOption(std::string_view(value)) {}                     // NOLINT
-  ChoiceOption(const std::string& value) : ChoiceOption(std::string_view(value)) {}              // NOLINT
+  /// A string.
+  ChoiceOption(std::string_view value) { append_json_string(text_, value); }  // NOLINT
+  /// A string.
+  ChoiceOption(const char* value) : ChoiceOption(std::string_view(value)) {}  // NOLINT
+  /// A string.
+  ChoiceOption(const std::string& value) : ChoiceOption(std::string_view(value)) {}  // NOLINT
 
   /// A branch, see `nni::branch`.
   ChoiceOption(std::string name, std::vector<Dimension> dimensions)
@@ -68,8 +79,11 @@ class ChoiceOption {
   /// The option as a number, nothing for other types.
   [[nodiscard]] std::optional<double> number() const noexcept { return number_; }
 
+  /// True for an option with dimensions of its own.
   [[nodiscard]] bool is_branch() const noexcept { return branch_; }
+  /// The name of a branch; empty for other options.
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// The dimensions of a branch; none for other options.
   [[nodiscard]] const std::vector<Dimension>& dimensions() const noexcept { return dimensions_; }
 
  private:
@@ -154,9 +168,11 @@ class SearchSpace {
 
   /// The same from JSON text.
   [[nodiscard]] static SearchSpace from_json(std::string_view text, std::string_view key = "space");
+  /// The same from JSON text.
   [[nodiscard]] static SearchSpace from_json(const char* text, std::string_view key = "space") {
     return from_json(std::string_view(text), key);
   }
+  /// The same from JSON text.
   [[nodiscard]] static SearchSpace from_json(const std::string& text, std::string_view key = "space") {
     return from_json(std::string_view(text), key);
   }
@@ -170,6 +186,7 @@ class SearchSpace {
   /// All dimensions flattened: a choice stands before the axes of its branches.
   [[nodiscard]] const std::vector<Axis>& axes() const noexcept { return axes_; }
 
+  /// True when there is nothing to choose.
   [[nodiscard]] bool empty() const noexcept { return axes_.empty(); }
 
   /// The number of different configurations; nothing when it is infinite or above 2^53.

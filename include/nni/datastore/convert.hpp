@@ -20,7 +20,9 @@ class Converted {
  public:
   Converted() = default;
 
+  /// Trials that were copied.
   std::uint64_t trials = 0;
+  /// Values that were copied.
   std::uint64_t metrics = 0;
 };
 

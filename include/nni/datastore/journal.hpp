@@ -41,6 +41,7 @@ class Journal {
  public:
   using role = role::data_store;
 
+  /// @param options  where the records are
   explicit Journal(JournalOptions options = {});
   Journal(Journal&&) noexcept;
   Journal& operator=(Journal&&) noexcept;

@@ -48,6 +48,7 @@ class Sqlite {
  public:
   using role = role::data_store;
 
+  /// @param options  where the records are
   explicit Sqlite(SqliteOptions options = {});
   Sqlite(Sqlite&&) noexcept;
   Sqlite& operator=(Sqlite&&) noexcept;

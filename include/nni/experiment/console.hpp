@@ -36,14 +36,19 @@ struct ConsoleOptions {
 /// not redrawn and lines are kept, a megabyte at most. Only the text at the end waits. Copies share their state.
 class ConsoleObserver {
  public:
+  /// @param options  where and how to write
   explicit ConsoleObserver(ConsoleOptions options = {});
 
   /// Hooks for `Experiment::observe`.
   operator Observer() const;  // NOLINT: an observer is what it is for
 
+  /// Says what begins, and how to resume it.
   void on_start(const ExperimentStart& start);
+  /// Writes a line for the trial where there is no terminal.
   void on_trial_ended(const TrialJobDetail& trial);
+  /// Draws the state of the experiment anew.
   void on_progress(const Progress& progress);
+  /// Writes the table of the best trials.
   void on_end(const Summary& summary);
 
  private:

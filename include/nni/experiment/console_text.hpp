@@ -21,8 +21,8 @@ enum class Look : std::uint8_t { plain, strong, faint, good, bad, notice };
 
 /// A piece of a line.
 struct Span {
-  std::string text;
-  Look look = Look::plain;
+  std::string text;         ///< what is shown
+  Look look = Look::plain;  ///< how it is shown
 };
 
 /// The pieces of one line, without its end.
@@ -49,15 +49,15 @@ using Line = std::vector<Span>;
 
 /// A table of text.
 struct Table {
-  std::vector<std::string> headers;
+  std::vector<std::string> headers;            ///< one for each column
   std::vector<std::vector<std::string>> rows;  ///< as many cells each as there are headers
 };
 
 /// A table as lines without their ends.
 struct TableText {
-  std::vector<std::string> header;
-  std::vector<std::string> rows;
-  bool cut = false;  ///< cells or headers had to be shortened
+  std::vector<std::string> header;  ///< one line or more
+  std::vector<std::string> rows;    ///< one line for each row
+  bool cut = false;                 ///< cells or headers had to be shortened
 };
 
 /// Lays out a table: two blanks between columns, numbers to the right. Headers that are too wide are broken at `_` and

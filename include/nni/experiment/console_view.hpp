@@ -82,9 +82,13 @@ class Limiter {
 /// their terminals.
 class View {
  public:
+  /// The lines at the start of an experiment.
   [[nodiscard]] std::string start(const ExperimentStart& start, std::string_view how_to_resume, const Style& style);
+  /// The line of a trial that has ended.
   [[nodiscard]] std::string trial_ended(const TrialJobDetail& trial, SteadyPoint now, const Style& style);
+  /// The line about the state of the experiment.
   [[nodiscard]] std::string progress(const Progress& progress, SteadyPoint now, const Style& style);
+  /// The lines at the end of an experiment.
   [[nodiscard]] std::string end(const Summary& summary, const std::vector<Excerpt>& excerpts, const Style& style);
 
   /// True when `progress` would draw: asked first, so that a caller need not find out the style for nothing.

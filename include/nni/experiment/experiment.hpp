@@ -86,11 +86,17 @@ class Experiment {
   static_assert(detail::check_service<Service>());
 
  public:
+  /// The scheduler that was named, or `scheduling::Unlimited`.
   using scheduler_type = detail::policy_or<role::scheduler, scheduling::Unlimited, Policies...>;
+  /// The storage that was named, or `storage::LocalDirectory`.
   using storage_type = detail::policy_or<role::storage, storage::LocalDirectory, Policies...>;
+  /// The transport that was named, or `transport::Carried`.
   using transport_type = detail::policy_or<role::metric_transport, transport::Carried, Policies...>;
+  /// The data store that was named, or `datastore::Memory`.
   using store_type = detail::policy_or<role::data_store, datastore::Memory, Policies...>;
+  /// The tuner that was named, or `tuning::Random`.
   using tuner_type = detail::policy_or<role::tuner, tuning::Random, Policies...>;
+  /// The assessor that was named, or `assessing::None`.
   using assessor_type = detail::policy_or<role::assessor, assessing::None, Policies...>;
 
   static_assert(detail::check_scheduler<scheduler_type>());
@@ -101,12 +107,14 @@ class Experiment {
   static_assert(MountsFrom<Service, storage_type>,
                 "the training service policy cannot mount this storage policy (nni::MountsFrom, promise 6 of "
                 "nni::Storage): the storage's mount_type does not convert to the service's mount_type");
+  /// The transport that was named, or `transport::Carried`.
   static constexpr bool carried = std::same_as<transport_type, transport::Carried>;
   static_assert(!carried || CarriesMessages<Service>,
                 "the training service policy brings no messages of its trials (it does not model nni::CarriesMessages, "
                 "promise 1 of nni::TrialChannel): give a metric transport, for instance nni::transport::Http");
   static_assert(detail::check_transport<carried, transport_type, storage_type>());
 
+  /// The advisor that was named, or one that is made of tuner and assessor.
   using advisor_type = typename std::conditional_t<
       detail::count_role<role::advisor, Policies...> == 1, detail::PolicyOr<role::advisor, void, Policies...>,
       std::type_identity<tuning::AsAdvisor<tuner_type, assessor_type>>>::type;
@@ -164,6 +172,7 @@ class Experiment {
     return *this;
   }
 
+  /// The id of the experiment; it is known before it runs.
   [[nodiscard]] const ExperimentId& id() const noexcept { return id_; }
 
   /// What is composed, for logs and messages.
@@ -230,10 +239,11 @@ class Experiment {
   std::exception_ptr clean_up_failure_;
 };
 
+/// The service comes after the options, the policies in any order.
 template <class Service, class... Policies>
 Experiment(ExperimentOptions, Service, Policies...) -> Experiment<Service, Policies...>;
 
-// Arguments in another order end in a sentence instead of a failed deduction.
+/// Arguments in another order end in a sentence instead of a failed deduction.
 template <class First, class... Rest>
   requires(!std::convertible_to<First, ExperimentOptions>)
 Experiment(First, Rest...) -> Experiment<detail::OptionsComeFirst>;

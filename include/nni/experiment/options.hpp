@@ -34,7 +34,7 @@ struct ExperimentOptions {
   std::string name{};                 ///< for people; empty: the id
   std::string id{};                   ///< 1 to 64 letters, digits, `-`, `_`; empty: a random one
   std::filesystem::path directory{};  ///< parent of the experiment's directory; empty: `nni-experiments`
-  Resume resume = Resume::never;
+  Resume resume = Resume::never;      ///< what to do with an experiment of this id that exists
 
   Direction direction = minimize;  ///< which final results are better
   std::size_t concurrency = 1;     ///< live trials at most, 1 to 100,000
@@ -57,11 +57,11 @@ struct ExperimentOptions {
   std::optional<int> trial_gpu_number{};   ///< absent: inherit; 0: none; n: that many
 
   bool handle_signals = true;  ///< Ctrl-C and SIGTERM stop in two phases while `run()` is active
-  Duration shutdown_limit = std::chrono::seconds(60);
-  std::size_t threads = 0;              ///< threads for blocking calls; 0: by the machine, 2 to 8
-  std::size_t summary_trials = 10'000;  ///< trials that the summary lists at most
-  LogSink log{};                        ///< where log lines go; empty: nowhere
-  LogLevel log_level = LogLevel::info;
+  Duration shutdown_limit = std::chrono::seconds(60);  ///< the longest that the end may take
+  std::size_t threads = 0;                             ///< threads for blocking calls; 0: by the machine, 2 to 8
+  std::size_t summary_trials = 10'000;                 ///< trials that the summary lists at most
+  LogSink log{};                                       ///< where log lines go; empty: nowhere
+  LogLevel log_level = LogLevel::info;                 ///< what is below it is not logged
 };
 
 /// Checks what can be checked without a platform.

@@ -35,12 +35,12 @@ class ResponseHead {
   /// The value of a header field, any case; empty when there is none.
   [[nodiscard]] std::string_view header(std::string_view name) const noexcept;
 
-  unsigned status = 0;
-  bool keep_alive = true;  ///< the connection may be used again
-  BodyFraming framing = BodyFraming::none;
-  std::size_t content_length = 0;
-  std::size_t size = 0;  ///< bytes of the head, the empty line included
-  std::vector<std::pair<std::string, std::string>> headers;
+  unsigned status = 0;                                       ///< three digits
+  bool keep_alive = true;                                    ///< the connection may be used again
+  BodyFraming framing = BodyFraming::none;                   ///< how the end of the body is found
+  std::size_t content_length = 0;                            ///< bytes; only where the framing is by length
+  std::size_t size = 0;                                      ///< bytes of the head, the empty line included
+  std::vector<std::pair<std::string, std::string>> headers;  ///< names and values in the order of arrival
 };
 
 /// Reads the head of an HTTP/1.x response.

@@ -40,10 +40,10 @@ struct ServerOptions {
 /// A request. Views are valid during the call of the handler only.
 class Request {
  public:
-  std::string_view method;  ///< upper case, as it came
-  std::string_view path;    ///< without the query, not decoded
-  std::string_view query;   ///< behind the question mark
-  std::string_view body;
+  std::string_view method;        ///< upper case, as it came
+  std::string_view path;          ///< without the query, not decoded
+  std::string_view query;         ///< behind the question mark
+  std::string_view body;          ///< as it came
   std::string_view content_type;  ///< empty when the client gave none
 
   /// The value of a header field, any case; empty when there is none.

@@ -40,9 +40,9 @@ enum class Output {
 
 /// Settings of `Local`.
 struct LocalOptions {
-  Launch launch = Launch::automatic;
-  std::string keeper = {};  ///< path of the keeper; empty: NNI_KEEPER, beside this program, PATH, this program
-  Output output = Output::capture;
+  Launch launch = Launch::automatic;  ///< who starts the processes
+  std::string keeper = {};          ///< path of the keeper; empty: NNI_KEEPER, beside this program, PATH, this program
+  Output output = Output::capture;  ///< what becomes of what trials print
   std::filesystem::path directory = {};  ///< where the experiment keeps its files; empty: as the experiment says
 };
 
@@ -64,6 +64,7 @@ class Local {
   using mount_type = NoMount;
   static constexpr std::string_view platform = "local";
 
+  /// @param options  settings; nothing is started yet
   explicit Local(LocalOptions options = {});
   Local(Local&&) noexcept;
   Local& operator=(Local&&) noexcept;

@@ -30,8 +30,8 @@ void kill_and_wait(std::span<const Identity> processes, Duration limit);
 
 /// A process and the value of one of its variables.
 struct ProcessWithVariable {
-  Identity process;
-  std::string value;
+  Identity process;   ///< who it is
+  std::string value;  ///< of the variable that was looked for
 };
 
 /// Living processes that were started with a variable whose value starts with a text, this process excluded.

@@ -16,11 +16,13 @@ namespace nni::process {
 class Identity {
  public:
   Identity() = default;
+  /// @param process  its number
+  /// @param ticks  its start, as the kernel counts
   Identity(pid_t process, std::uint64_t ticks) : pid(process), start_ticks(ticks) {}
 
   friend auto operator<=>(const Identity&, const Identity&) = default;
 
-  pid_t pid = 0;
+  pid_t pid = 0;                  ///< number of the process; 0: none
   std::uint64_t start_ticks = 0;  ///< clock ticks between boot and its start: field 22 of /proc/PID/stat
 };
 
@@ -39,9 +41,10 @@ class Identity {
 
 /// What a job id of a local run says; nothing for any other text.
 struct LocalJob {
-  std::string boot;
-  Identity process;
+  std::string boot;  ///< the boot of the machine in which it ran
+  Identity process;  ///< who it is
 };
+/// The inverse of `to_job_id`; nothing for a text that is no such id.
 [[nodiscard]] std::optional<LocalJob> parse_job_id(const JobId& job);
 
 /// Tells the start time of a child without reading /proc, which costs as much as a tenth of a spawn.

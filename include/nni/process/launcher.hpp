@@ -26,10 +26,11 @@ class Launched {
  public:
   Launched() = default;
 
+  /// True when the process was started.
   [[nodiscard]] bool succeeded() const noexcept { return error == 0; }
 
-  Identity process;
-  int error = 0;  ///< `errno` of what failed, see `explain`
+  Identity process;  ///< who it is; only when it was started
+  int error = 0;     ///< `errno` of what failed, see `explain`
 };
 
 /// Starts processes at a cost that does not grow with the memory of this process.

@@ -13,9 +13,10 @@ namespace nni::process {
 
 /// How a child ended.
 struct Exit {
+  /// How a process ended.
   enum class How { exited, signalled, unknown };
 
-  pid_t pid = 0;
+  pid_t pid = 0;          ///< the process
   How how = How::exited;  ///< `unknown`: another part of the program waited for the child and took its status
   int code = 0;           ///< exit code, or number of the signal
 };
@@ -32,6 +33,7 @@ class Reaper {
                  ///< Blocks SIGCHLD in the calling thread, so construct it before there are others.
     watched      ///< only those given to `watch`; other children and signal handlers of the program stay untouched
   };
+  /// Called once, when the process has ended.
   using Handler = std::function<void(const Exit&)>;
 
   /// @param executor  single-threaded

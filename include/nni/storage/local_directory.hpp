@@ -31,6 +31,7 @@ class LocalDirectory {
   using role = nni::role::storage;
   using mount_type = HostPath;
 
+  /// The directory; empty until it is known.
   explicit LocalDirectory(LocalDirectoryOptions options = {}) : root_(std::move(options.root)) {}
 
   /// Takes the default root from the experiment.
@@ -38,6 +39,7 @@ class LocalDirectory {
     if (root_.empty()) root_ = directory / "storage";
   }
 
+  /// The directory; empty until it is known.
   [[nodiscard]] const std::filesystem::path& root() const noexcept { return root_; }
 
   awaitable<void> open(Context& context);

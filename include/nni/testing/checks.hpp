@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,12 +12,16 @@ namespace nni::testing {
 class Check {
  public:
   Check() = default;
+  /// @param number  of the promise
+  /// @param what  the expectation
+  /// @param kept_it  whether it held
+  /// @param seen  what was seen
   Check(int number, std::string what, bool kept_it, std::string seen)
       : promise(number), name(std::move(what)), kept(kept_it), detail(std::move(seen)) {}
 
-  int promise = 0;   ///< number in the comment of the concept
-  std::string name;  ///< what was expected, as a sentence
-  bool kept = false;
+  int promise = 0;     ///< number in the comment of the concept
+  std::string name;    ///< what was expected, as a sentence
+  bool kept = false;   ///< the expectation held
   std::string detail;  ///< what was seen instead
 };
 
@@ -32,6 +37,20 @@ class ConformanceReport {
     checks_.emplace_back(promise, std::move(name), kept, std::move(detail));
   }
 
+  /// Runs one case; an exception that leaves it is recorded as a broken promise instead of ending the suite.
+  /// @param promise  the promise that the case is about
+  /// @param name     what the case does, as a few words
+  /// @param body     called once without arguments; records its own checks
+  template <class Body>
+  void run_case(int promise, const std::string& name, Body body) {
+    try {
+      body();
+    } catch (const std::exception& error) {
+      check(promise, "the case \"" + name + "\" runs to its end", false, error.what());
+    }
+  }
+
+  /// Everything that was looked at, in order.
   [[nodiscard]] const std::vector<Check>& checks() const noexcept { return checks_; }
 
   /// True when something was checked and every promise was kept.

@@ -22,9 +22,9 @@ namespace nni::trial {
 
 /// One value on its way to the manager.
 struct Report {
-  MetricKind kind = MetricKind::intermediate;
-  std::uint32_t sequence = 0;  ///< position among the values of its kind in this run, from 0
-  std::string value;           ///< JSON text
+  MetricKind kind = MetricKind::intermediate;  ///< intermediate or final
+  std::uint32_t sequence = 0;                  ///< position among the values of its kind in this run, from 0
+  std::string value;                           ///< JSON text
 };
 
 /// Settings of `Courier`.
@@ -41,6 +41,8 @@ struct CourierOptions {
 /// sends them. One thread uses it; `abort` may be called by another.
 class Courier {
  public:
+  /// @param settings  where the manager is
+  /// @param options  how long to try
   explicit Courier(const Settings& settings, CourierOptions options = {});
 
   /// Returns when all values are recorded, or when the manager has ended this run and wants no more of it.
@@ -54,6 +56,8 @@ class Courier {
 
   /// The id in the parameter record, as JSON text; NNI's own manager wants it back with each value.
   [[nodiscard]] const std::string& parameter_id() const noexcept { return parameter_id_; }
+  /// What the reports name as their suggestion.
+  /// @param json_text  as the manager sent it
   void set_parameter_id(std::string json_text) { parameter_id_ = std::move(json_text); }
 
   /// True once the manager has said that this run is over.

@@ -15,8 +15,8 @@ namespace nni::trial {
 
 /// What a server answered.
 struct LinkAnswer {
-  unsigned status = 0;
-  std::string body;
+  unsigned status = 0;  ///< of the HTTP answer
+  std::string body;     ///< what came with it
 };
 
 /// One keep-alive HTTP connection on plain blocking sockets, for programs that should not need a framework.

@@ -40,10 +40,12 @@ enum class CommandType : std::uint8_t {
 class ChannelCommand {
  public:
   ChannelCommand() = default;
+  /// @param what  type
+  /// @param content  behind the type
   ChannelCommand(CommandType what, std::string content) : type(what), text(std::move(content)) {}
 
-  CommandType type = CommandType::other;
-  std::string text;
+  CommandType type = CommandType::other;  ///< what is asked for
+  std::string text;                       ///< what stands behind the type
 };
 
 /// The JSON text of a command.
@@ -57,14 +59,17 @@ class ChannelCommand {
 class MetricPayload {
  public:
   MetricPayload() = default;
+  /// @param what  kind
+  /// @param index  position
+  /// @param json  the value
   MetricPayload(MetricKind what, std::uint32_t index, std::string json)
       : kind(what), sequence(index), value(std::move(json)) {}
 
-  MetricKind kind = MetricKind::intermediate;
-  std::uint32_t sequence = 0;
-  std::string value;                  ///< JSON text, verbatim
-  std::string parameter_id = "null";  ///< JSON text, as the parameter record has it
-  std::string trial_job_id;           ///< what the trial believes to be; not to be relied on
+  MetricKind kind = MetricKind::intermediate;  ///< intermediate or final
+  std::uint32_t sequence = 0;                  ///< position among values of its kind, from 0
+  std::string value;                           ///< JSON text, verbatim
+  std::string parameter_id = "null";           ///< JSON text, as the parameter record has it
+  std::string trial_job_id;                    ///< what the trial believes to be; not to be relied on
 };
 
 /// The JSON text of a payload, as NNI's own library writes it.

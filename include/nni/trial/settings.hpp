@@ -20,11 +20,11 @@ class Settings {
   /// True when no manager started this process: results are printed, parameters come from the command line.
   [[nodiscard]] bool stands_alone() const noexcept { return channel.empty(); }
 
-  std::string channel;  ///< `http://...`, a secret of this run; empty: there is no manager
-  std::string trial_id = "STANDALONE";
-  std::string experiment_id = "STANDALONE";
-  std::int64_t sequence_id = 0;        ///< position of the trial in its experiment, from 0; -1: unknown
-  std::string output_directory = ".";  ///< where the trial may write
+  std::string channel;                       ///< `http://...`, a secret of this run; empty: there is no manager
+  std::string trial_id = "STANDALONE";       ///< as the manager calls the trial
+  std::string experiment_id = "STANDALONE";  ///< as the manager calls the experiment
+  std::int64_t sequence_id = 0;              ///< position of the trial in its experiment, from 0; -1: unknown
+  std::string output_directory = ".";        ///< where the trial may write
 };
 
 }  // namespace nni::trial

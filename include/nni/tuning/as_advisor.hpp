@@ -33,9 +33,13 @@ class AsAdvisor {
  public:
   using role = nni::role::advisor;
 
+  /// @param tuner  suggests
+  /// @param assessor  judges
   AsAdvisor(T tuner, A assessor) : tuner_(std::move(tuner)), assessor_(std::move(assessor)) {}
 
+  /// The tuner inside.
   [[nodiscard]] T& tuner() noexcept { return tuner_; }
+  /// The tuner inside.
   [[nodiscard]] const T& tuner() const noexcept { return tuner_; }
 
   awaitable<void> start(Context&, const SearchSpace& space, const Objectives& goals) {

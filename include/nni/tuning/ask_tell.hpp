@@ -57,15 +57,15 @@ class AskTell {
 
   /// One suggestion.
   struct Trial {
-    ParameterId id;  ///< counted from 0
-    parameters_type parameters;
+    ParameterId id;              ///< counted from 0
+    parameters_type parameters;  ///< what to try
   };
 
   /// The best suggestion so far.
   struct Best {
-    ParameterId id;
-    parameters_type parameters;
-    double value = 0.0;
+    ParameterId id;              ///< which suggestion
+    parameters_type parameters;  ///< what was tried
+    double value = 0.0;          ///< what it gave
   };
 
   /// @param tuner      is started here with its own space
@@ -124,6 +124,7 @@ class AskTell {
   /// Suggestions so far.
   [[nodiscard]] std::uint64_t asked() const noexcept { return told_.size(); }
 
+  /// The tuner inside.
   [[nodiscard]] const T& tuner() const noexcept { return tuner_; }
 
  private:

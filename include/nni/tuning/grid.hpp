@@ -53,6 +53,7 @@ class Grid {
 
   /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
+  /// Learns nothing: the walk is fixed.
   void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
 
  private:

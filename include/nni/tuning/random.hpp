@@ -50,6 +50,7 @@ class Random {
 
   /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
+  /// Learns nothing: every suggestion is drawn anew.
   void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
 
  private:

@@ -53,6 +53,7 @@ class Suggested {
 
   /// The values, in the order of the axes of the search space.
   [[nodiscard]] const Point& point() const noexcept { return point_; }
+  /// The values; NaN where an axis is not active.
   [[nodiscard]] Point& point() noexcept { return point_; }
 
   /// Prints the JSON text.

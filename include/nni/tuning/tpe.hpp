@@ -63,6 +63,7 @@ class Tpe {
   /// @param seed     `nni::seed(7)` for suggestions that can be repeated; otherwise a fresh one, which the experiment records
   /// @throws ConfigError  when an option is out of range
   explicit Tpe(SearchSpace space = {}, TpeOptions options = {}, Seed seed = random_seed());
+  /// The same with default settings.
   Tpe(SearchSpace space, Seed seed) : Tpe(std::move(space), TpeOptions{}, seed) {}
 
   /// The space that suggestions come from.
@@ -86,6 +87,8 @@ class Tpe {
 
   /// `generate` and `observe` without text: the values only. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
+  /// `observe` without text.
+  /// @param value  absent: the trial failed
   void learn(ParameterId id, const Point& point, std::optional<double> value);
 
  private:

@@ -1,0 +1,186 @@
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nni/concepts/assessor.hpp>
+#include <nni/core/random.hpp>
+#include <nni/testing/checks.hpp>
+
+namespace nni::testing {
+
+/// What the suite may expect of an assessor.
+struct AssessorSetup {
+  /// It compares values with each other only, so that the same curves upside down are judged alike when the direction
+  /// is turned as well. False for one that compares with a fixed number.
+  bool symmetric = true;
+  std::size_t trials = 12;  ///< how many made-up trials it sees
+  std::size_t steps = 20;   ///< intermediate results of each
+};
+
+namespace detail {
+
+template <Assessor A>
+class AssessorSuite {
+ public:
+  AssessorSuite(const std::function<A()>& make, const AssessorSetup& setup, ConformanceReport& report)
+      : make_(make), setup_(setup), report_(report) {}
+
+  void run() {
+    report_.run_case(1, "both directions", [this] { follows_direction(); });
+    report_.run_case(2, "equal histories", [this] { judges_equally(); });
+    report_.run_case(2, "odd histories", [this] { takes_odd_values(); });
+    report_.run_case(3, "trials that have not ended", [this] { ignores_the_living(); });
+    report_.run_case(3, "a trial without results", [this] { takes_silent_trials(); });
+    report_.run_case(4, "resume", [this] { resumes(); });
+  }
+
+ private:
+  using Curve = std::vector<double>;
+
+  static RunId run_of(std::size_t trial) { return RunId{TrialId{trial + 1}, 0}; }
+
+  // A curve that falls; the level differs from trial to trial, so that some are clearly worse than others.
+  [[nodiscard]] Curve curve(std::size_t trial, double sign = 1.0) const {
+    CounterRandom random(seed(3), ParameterId{trial});
+    const double level = 4.0 * random.uniform();
+    Curve values;
+    for (std::size_t step = 0; step < setup_.steps; ++step)
+      values.push_back(sign * (level + std::exp(-0.3 * static_cast<double>(step)) + 0.1 * random.uniform()));
+    return values;
+  }
+
+  // Shows a history from its first value to all of them, each time in fresh memory; one letter per verdict.
+  static std::string watch(A& assessor, RunId run, const Curve& values) {
+    std::string verdicts;
+    for (std::size_t count = 1; count <= values.size(); ++count) {
+      const Curve so_far(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count));
+      verdicts += assessor.assess(run, so_far) == Verdict::bad ? 'b' : '.';
+    }
+    return verdicts;
+  }
+
+  std::string whole_experiment(A& assessor, const Objectives& goals, double sign = 1.0) const {
+    assessor.start(goals);
+    std::string verdicts;
+    for (std::size_t trial = 0; trial < setup_.trials; ++trial) {
+      verdicts += watch(assessor, run_of(trial), curve(trial, sign)) + " ";
+      assessor.trial_ended(run_of(trial), trial % 5 != 4);
+    }
+    return verdicts;
+  }
+
+  void follows_direction() {
+    if (!setup_.symmetric) return;
+    A down = make_();
+    A up = make_();
+    const std::string small = whole_experiment(down, Objectives(minimize));
+    const std::string large = whole_experiment(up, Objectives(maximize), -1.0);
+    report_.check(
+        1, "the same curves upside down are judged alike in the other direction", small == large, small + "/ " + large);
+  }
+
+  void judges_equally() {
+    A one = make_();
+    A other = make_();
+    const std::string first = whole_experiment(one, Objectives(minimize));
+    auto elsewhere = std::async(std::launch::async, [&] { return whole_experiment(other, Objectives(minimize)); });
+    const std::string second = elsewhere.get();
+    report_.check(2, "the verdict depends on the histories, not on the moment or the thread", first == second,
+                  first + "/ " + second);
+  }
+
+  void takes_odd_values() {
+    A assessor = make_();
+    assessor.start(Objectives(minimize));
+    const double infinity = std::numeric_limits<double>::infinity();
+    const Curve odd = {1.0, -infinity, infinity, std::nan(""), 1e308, -1e308};
+    static_cast<void>(watch(assessor, run_of(0), odd));
+    assessor.trial_ended(run_of(0), true);
+    const std::string verdicts = watch(assessor, run_of(1), curve(1));
+    report_.check(2, "values that are not finite do not break it", verdicts.size() == setup_.steps);
+  }
+
+  // Two equal experiments; in one of them others run at the same time, much better or much worse ones.
+  void ignores_the_living() {
+    for (const double value : {-100.0, 100.0}) {
+      A alone = make_();
+      A crowded = make_();
+      alone.start(Objectives(minimize));
+      crowded.start(Objectives(minimize));
+      for (std::size_t trial = 0; trial < 3; ++trial) {
+        static_cast<void>(watch(alone, run_of(trial), curve(trial)));
+        static_cast<void>(watch(crowded, run_of(trial), curve(trial)));
+        alone.trial_ended(run_of(trial), true);
+        crowded.trial_ended(run_of(trial), true);
+      }
+      for (std::size_t trial = 50; trial < 60; ++trial)
+        static_cast<void>(watch(crowded, run_of(trial), Curve(setup_.steps, value)));
+      std::string expected;
+      std::string seen;
+      for (std::size_t trial = 90; trial < 98; ++trial) {
+        expected += watch(alone, run_of(trial), curve(trial)) + " ";
+        seen += watch(crowded, run_of(trial), curve(trial)) + " ";
+      }
+      report_.check(3, "a history counts only after its trial ended", expected == seen, expected + "and " + seen);
+    }
+  }
+
+  void takes_silent_trials() {
+    A assessor = make_();
+    assessor.start(Objectives(minimize));
+    assessor.trial_ended(run_of(0), true);
+    assessor.trial_ended(run_of(1), false);
+    const std::string verdicts = watch(assessor, run_of(2), curve(2));
+    report_.check(3, "trials that end without a result do not break it", verdicts.size() == setup_.steps);
+  }
+
+  void resumes() {
+    A first = make_();
+    A resumed = make_();
+    static_cast<void>(whole_experiment(first, Objectives(minimize)));
+    resumed.start(Objectives(minimize));
+    for (std::size_t trial = 0; trial < setup_.trials; ++trial) {
+      const Curve stored = curve(trial);
+      static_cast<void>(resumed.assess(run_of(trial), stored));
+      resumed.trial_ended(run_of(trial), trial % 5 != 4);
+    }
+    std::string expected;
+    std::string seen;
+    for (std::size_t trial = 100; trial < 106; ++trial) {
+      expected += watch(first, run_of(trial), curve(trial)) + " ";
+      seen += watch(resumed, run_of(trial), curve(trial)) + " ";
+    }
+    report_.check(4, "after whole histories it judges as after the same ones step by step", expected == seen,
+                  expected + "and " + seen);
+  }
+
+  const std::function<A()>& make_;
+  const AssessorSetup& setup_;
+  ConformanceReport& report_;
+};
+
+}  // namespace detail
+
+/// Checks the promises of `nni::Assessor` that can be seen from outside, for any assessor.
+///
+/// The checks carry the numbers of the promises.
+///
+/// @param make   makes an assessor that was not started; all of them have equal settings
+/// @param setup  what to expect
+/// @returns      what was found
+template <Assessor A>
+[[nodiscard]] ConformanceReport check_assessor(const std::function<A()>& make, const AssessorSetup& setup = {}) {
+  ConformanceReport report;
+  detail::AssessorSuite<A>(make, setup, report).run();
+  return report;
+}
+
+}  // namespace nni::testing

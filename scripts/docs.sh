@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Builds the site into build/site: the documents, and the reference from the comments of the headers.
+#
+#   scripts/docs.sh [--external]     also follow links that leave the site
+#
+# Doxygen with the theme doxygen-awesome, both from Debian: one tool reads headers and pages, knows concepts, searches
+# without a server, says what has no comment, and takes seconds. A warning or a broken link fails the build.
+set -uo pipefail
+. "$(dirname "$0")/lib.sh"
+cd "$root" || exit 1
+
+external=
+case ${1:-} in
+  '') ;;
+  --external) external=--external ;;
+  --help | -h) print_help && exit 0 ;;
+  *) die "unknown option '$1'; see --help" ;;
+esac
+
+install_packages doxygen doxygen-awesome-css python3 || exit 1
+python=/usr/bin/python3
+[ -x "$python" ] || python=python3
+export NNI_SITE=$root/build/site NNI_SITE_INPUT=$root/build/site-input NNI_THEME=/usr/share/doxygen-awesome-css
+NNI_VERSION=$(awk '/define NNI_VERSION_(MAJOR|MINOR|PATCH)/ {printf "%s%s", dot, $3; dot = "."}' include/nni/version.hpp)
+export NNI_VERSION
+rm -rf "$NNI_SITE" "$NNI_SITE_INPUT"
+mkdir -p "$NNI_SITE" "$NNI_SITE_INPUT" "$logs"
+
+phase "preparing pages and headers" "$python" scripts/doc_site.py prepare "$NNI_SITE_INPUT" || exit 1
+warnings=$logs/site-warnings.txt
+doxygen docs/Doxyfile 2>&1 >/dev/null | sed "s|$NNI_SITE_INPUT/||" >"$warnings"
+[ "${PIPESTATUS[0]}" = 0 ] || { cat "$warnings" && die "doxygen failed"; }
+count=$(grep -c 'warning:\|error:' "$warnings")
+[ "$count" = 0 ] || { cat "$warnings" && echo "docs: $count warnings" && exit 1; }
+"$python" scripts/doc_site.py check "$NNI_SITE" $external || exit 1
+echo "docs: open $NNI_SITE/index.html"

@@ -1,0 +1,110 @@
+#include "support/catch.hpp"
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <nni/assessing/median_stop.hpp>
+#include <nni/async/event.hpp>
+#include <nni/testing/advisor_conformance.hpp>
+#include <nni/tuning/as_advisor.hpp>
+#include <nni/tuning/grid.hpp>
+#include <nni/tuning/random.hpp>
+
+using namespace nni;
+
+namespace {
+
+enum class Fault { none, orders_too_much, wants_numbers, loses_orders, never_stops };
+
+// Orders random trials; each fault breaks one promise.
+class Ordering {
+ public:
+  using role = role::advisor;
+
+  explicit Ordering(Fault fault) : fault_(fault), tuner_({}, seed(1)) {}
+
+  awaitable<void> start(Context&, const SearchSpace& space, const Objectives& goals) {
+    changed_ = std::make_unique<async::event>();
+    tuner_.start(space, goals);
+    co_return;
+  }
+  awaitable<void> request(std::size_t count) {
+    if (fault_ == Fault::orders_too_much) ++count;
+    // Hands an order to a reader that is not there any more.
+    if (fault_ == Fault::loses_orders && std::exchange(abandoned_, false)) --count;
+    for (; count > 0; --count) {
+      waiting_.emplace_back(ParameterId{next_}, *tuner_.generate(ParameterId{next_}));
+      ++next_;
+    }
+    changed_->notify();
+    co_return;
+  }
+  awaitable<void> report(const Metric& metric) {
+    if (fault_ == Fault::wants_numbers) static_cast<void>(metric.scalar().value());
+    co_return;
+  }
+  awaitable<void> trial_ended(const TrialOutcome&) { co_return; }
+  awaitable<Order> next_order() {
+    while (waiting_.empty()) {
+      abandoned_ = true;  // stays so when the reader is cancelled
+      auto change = changed_->wait();
+      co_await std::move(change);
+    }
+    abandoned_ = false;
+    NewTrial order = std::move(waiting_.front());
+    waiting_.pop_front();
+    co_return order;
+  }
+  awaitable<void> stop() {
+    if (fault_ != Fault::never_stops) co_return;
+    throw Error(Errc::timed_out, "what was started does not end");
+  }
+
+ private:
+  Fault fault_;
+  tuning::Random tuner_;
+  std::unique_ptr<async::event> changed_;
+  std::deque<NewTrial> waiting_;
+  std::uint64_t next_ = 0;
+  bool abandoned_ = false;
+};
+static_assert(Advisor<Ordering>);
+
+std::string seen_of(Fault fault, testing::AdvisorSetup setup = {}) {
+  return testing::check_advisor<Ordering>([fault] { return Ordering(fault); }, std::move(setup)).to_string();
+}
+
+}  // namespace
+
+TEST_CASE("a tuner and an assessor keep the promises of an advisor", "[tuning][conformance]") {
+  using Both = tuning::AsAdvisor<tuning::Random, assessing::MedianStop>;
+
+  const testing::ConformanceReport report =
+      testing::check_advisor<Both>([] { return Both(tuning::Random({}, seed(7)), assessing::MedianStop()); });
+
+  INFO(report.to_string());
+  CHECK(report.passed());
+}
+
+TEST_CASE("a tuner that comes to its end keeps the promises of an advisor", "[tuning][conformance]") {
+  using Ending = tuning::AsAdvisor<tuning::Grid, assessing::MedianStop>;
+
+  const testing::ConformanceReport report = testing::check_advisor<Ending>(
+      [] { return Ending(tuning::Grid(), assessing::MedianStop()); }, {.space = {choice("a", {1, 2, 3})}});
+
+  INFO(report.to_string());
+  CHECK(report.passed());
+}
+
+TEST_CASE("the suite names the promise that an advisor breaks", "[tuning][conformance]") {
+  CHECK_THAT(seen_of(Fault::none), Catch::Contains("checks passed"));
+  CHECK_THAT(seen_of(Fault::orders_too_much), Catch::Contains("promise 2 broken"));
+  CHECK_THAT(seen_of(Fault::wants_numbers), Catch::Contains("promise 3 broken"));
+  // An order that is lost is noticed by waiting for it.
+  CHECK_THAT(
+      seen_of(Fault::loses_orders, {.limit = std::chrono::milliseconds(200)}), Catch::Contains("promise 4 broken"));
+  CHECK_THAT(seen_of(Fault::never_stops), Catch::Contains("promise 5 broken"));
+}
