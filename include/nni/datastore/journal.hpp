@@ -54,7 +54,8 @@ class Journal {
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
 
   /// Opens the experiment's file; makes it, with its directories, unless it is read-only.
-  /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::store_corrupt` for a
+  /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::already_exists` when the
+  ///                experiment has its records in another kind of store; `Errc::store_corrupt` for a
   ///                file that is damaged, foreign or of another version, naming the line; `Errc::not_found` for one
   ///                that should be read and does not exist; `Errc::storage_failed` for everything that the file system
   ///                refuses

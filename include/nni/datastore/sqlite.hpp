@@ -61,7 +61,8 @@ class Sqlite {
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
 
   /// Opens the experiment's file; makes it, with its directories, unless it is read-only.
-  /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::store_corrupt` for a
+  /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::already_exists` when the
+  ///                experiment has its records in another kind of store; `Errc::store_corrupt` for a
   ///                file that this version does not understand; `Errc::not_found` for one that should be read and does
   ///                not exist; `Errc::storage_failed` for everything that the file system refuses
   [[nodiscard]] awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);

@@ -193,6 +193,24 @@ TEST_CASE("a conversion goes into an empty place only, and out of one that exist
                     Catch::Contains("there is no experiment"));
 }
 
+TEST_CASE("no store begins anew beside the records of another kind", "[datastore][convert]") {
+  const nni_test::TemporaryDirectory place;
+  Memory memory;
+  {
+    Runtime runtime;
+    runtime.run(memory.open(runtime.context(), id));
+    memory.append(StoreScript().succeeded(1, "0.5").events());
+    runtime.run(memory.close());
+  }
+  convert(memory, Journal{{.directory = place.path() / "first"}}, id);
+  convert(memory, Sqlite{{.directory = place.path() / "second"}}, id);
+
+  CHECK_THROWS_WITH(convert(memory, Sqlite{{.directory = place.path() / "first"}}, id),
+                    Catch::Contains("has its records in") && Catch::Contains("nni.journal"));
+  CHECK_THROWS_WITH(convert(memory, Journal{{.directory = place.path() / "second"}}, id),
+                    Catch::Contains("nni.sqlite") && Catch::Contains("nni-convert"));
+}
+
 TEST_CASE("a conversion that fails leaves no experiment that looks whole", "[datastore][convert]") {
   const nni_test::TemporaryDirectory place;
   Memory memory;

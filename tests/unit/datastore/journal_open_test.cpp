@@ -197,6 +197,24 @@ TEST_CASE("journal: an empty file is a new experiment", "[datastore][journal]") 
   CHECK_THAT(bench.bytes(), Catch::Contains("{\"journal\":\"nni\",\"version\":1,\"experiment\":\"abc\"}"));
 }
 
+TEST_CASE("journal: a profile that is written every ten seconds does not repeat its parameters",
+          "[datastore][journal]") {
+  Bench bench;
+  StoreScript script;
+  for (std::uint64_t tick = 1; tick <= 5; ++tick) script.profile(ExperimentId("abc"), ExperimentStatus::running, tick);
+  bench.record({script.events()});
+  std::size_t repeated = 0;
+  const std::string bytes = bench.bytes();
+  for (std::size_t at = bytes.find("\"params\""); at != std::string::npos; at = bytes.find("\"params\"", at + 1))
+    ++repeated;
+  CHECK(repeated == 1);
+
+  const ProfileChanged expected = StoreScript::profile_of(ExperimentId("abc"), ExperimentStatus::running, 5);
+  const ExperimentSnapshot found = bench.reopened();
+  CHECK(found.profile.params == expected.params);
+  CHECK(found.profile.next_sequence == 5);
+}
+
 TEST_CASE("journal: a viewer sees whole records while the owner writes, and changes nothing", "[datastore][journal]") {
   Bench bench;
   Journal owner = bench.journal();

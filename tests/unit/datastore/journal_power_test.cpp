@@ -37,12 +37,18 @@ std::string text_of(const StoreEvent& event) {
 std::vector<std::string> events_in(const std::filesystem::path& file) {
   std::vector<std::string> found;
   std::ifstream in(file, std::ios::binary);
+  std::string params;
   std::uint64_t offset = 0;
   for (std::string line; std::getline(in, line); offset += line.size() + 1) {
     const auto json = datastore::detail::checked_line(line, offset);
     REQUIRE(json);
-    const auto parsed = datastore::detail::parse_journal_line(*json);
-    if (parsed && parsed->kind == datastore::detail::JournalLine::Kind::event) found.push_back(text_of(parsed->event));
+    auto parsed = datastore::detail::parse_journal_line(*json);
+    if (!parsed || parsed->kind != datastore::detail::JournalLine::Kind::event) continue;
+    if (auto* const profile = std::get_if<ProfileChanged>(&parsed->event)) {
+      if (!parsed->has_params) profile->params = params;
+      params = profile->params;
+    }
+    found.push_back(text_of(parsed->event));
   }
   return found;
 }

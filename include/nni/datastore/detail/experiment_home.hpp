@@ -23,6 +23,12 @@ void sync_directory(const std::filesystem::path& directory, files::System& syste
 /// @throws Error  `Errc::storage_failed`
 void make_directories(const std::filesystem::path& wanted, files::System& system = *files::System::real());
 
+/// Refuses to begin an experiment anew beside the records of another kind of store, which it would hide.
+/// @param mine    file of this store; nothing is refused when it exists
+/// @param other   file name of the other kind
+/// @throws Error  `Errc::already_exists`, saying what to do
+void refuse_beside(const std::filesystem::path& mine, const std::string& other);
+
 }  // namespace nni::datastore::detail
 
 #if NNI_HEADER_ONLY

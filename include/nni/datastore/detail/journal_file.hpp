@@ -21,7 +21,7 @@ namespace nni::datastore::detail {
 class JournalFile {
  public:
   /// Called for each line behind the first.
-  using Visitor = std::function<void(const JournalLine& line, std::uint64_t offset)>;
+  using Visitor = std::function<void(JournalLine& line, std::uint64_t offset)>;
 
   JournalFile() = default;
 

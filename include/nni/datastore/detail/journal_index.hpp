@@ -57,6 +57,9 @@ class JournalIndex {
   /// Where results from elsewhere begin.
   [[nodiscard]] const std::vector<std::uint64_t>& imported() const noexcept { return imported_; }
 
+  /// The last profile; empty when there was none.
+  [[nodiscard]] const ProfileChanged& profile() const noexcept { return profile_; }
+
   /// What a snapshot says without looking into the file.
   [[nodiscard]] ExperimentSnapshot summary() const;
 

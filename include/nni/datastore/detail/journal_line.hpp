@@ -24,6 +24,7 @@ class JournalLine {
   Kind kind = Kind::event;
   StoreEvent event;
   std::uint64_t before = 0;  ///< of a metric: where the line of the trial's value before it begins; 0: it is the first
+  bool has_params = true;    ///< of a profile; false: its `params` are those of the profile before it
   std::uint64_t synced = 0;
   std::uint64_t here = 0;  ///< of `synced` and `closed`: where the line was written
 };

@@ -43,6 +43,9 @@ class JournalWriter {
   /// @param before  for a metric: where the line of the trial's value before it begins; 0: there is none
   void event(const StoreEvent& event, std::uint64_t before = 0);
 
+  /// A profile whose `params` are those of the profile before it: one is written every ten seconds.
+  void profile_with_params_as_before(const ProfileChanged& event);
+
   void session(const Owner& owner, TimePoint at);
   void synced(std::uint64_t bytes);
   void closed(std::uint64_t bytes, TimePoint at);

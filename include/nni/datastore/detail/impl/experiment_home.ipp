@@ -20,4 +20,15 @@ NNI_INLINE void make_directories(const std::filesystem::path& wanted, files::Sys
                                           "; choose a directory that you may write");
 }
 
+NNI_INLINE void refuse_beside(const std::filesystem::path& mine, const std::string& other) {
+  std::error_code ignored;
+  const std::filesystem::path there = mine.parent_path() / other;
+  if (std::filesystem::exists(mine, ignored) || !std::filesystem::exists(there, ignored)) return;
+  throw Error(
+      Errc::already_exists,
+      "the experiment has its records in " + there.string() +
+          "; open it with the store that wrote them, or convert them into another directory "
+          "(nni-convert)");
+}
+
 }  // namespace nni::datastore::detail

@@ -116,7 +116,7 @@ NNI_INLINE JournalFile::Scan JournalFile::scan(const Visitor& visit) const {
       damaged = offset;
       continue;
     }
-    const auto parsed = parse_journal_line(*json);
+    auto parsed = parse_journal_line(*json);
     const auto cannot = [&](const std::string& why) {
       return Error(Errc::store_corrupt, "the journal " + path_.string() + " cannot be understood in " +
                                             place_of(result.lines + 1, offset) + ": " + why);

@@ -130,7 +130,7 @@ std::optional<Enum> parse_word(std::string_view name) {
   return std::nullopt;
 }
 
-NNI_INLINE void read_members(MemberReader& in, ProfileChanged& event) {
+NNI_INLINE void read_members(MemberReader& in, ProfileChanged& event, bool& has_params) {
   in.text("id", event.id.value);
   in.text("name", event.name);
   in.number("seed", event.seed);
@@ -144,7 +144,8 @@ NNI_INLINE void read_members(MemberReader& in, ProfileChanged& event) {
   in.number("next_sequence", event.next_sequence);
   in.text("log_directory", event.log_directory);
   in.text("settings", event.settings);
-  in.last_json("params", event.params);
+  has_params = in.next_is("params") || in.next_is("params_text");
+  if (has_params) in.last_json("params", event.params);
 }
 
 NNI_INLINE void read_members(MemberReader& in, TrialOrdered& event) {
@@ -234,6 +235,8 @@ bool read_event(MemberReader& in, JournalLine& line) {
   Event& event = line.event.emplace<Event>();
   if constexpr (std::same_as<Event, MetricReceived>)
     read_members(in, event, line.before);
+  else if constexpr (std::same_as<Event, ProfileChanged>)
+    read_members(in, event, line.has_params);
   else
     read_members(in, event);
   return in.at_end();

@@ -132,7 +132,14 @@ NNI_INLINE void JournalRecorder::record(std::span<const StoreEvent> events, Time
         if (is_known(received->metric)) continue;
       }
     }
-    if (state_->index.take(event, out.offset())) out.event(event, before);
+    const auto* const profile = std::get_if<ProfileChanged>(&event);
+    const bool has_old_params =
+        profile != nullptr && !profile->params.empty() && profile->params == state_->index.profile().params;
+    if (!state_->index.take(event, out.offset())) continue;
+    if (has_old_params)
+      out.profile_with_params_as_before(*profile);
+    else
+      out.event(event, before);
     note_crash_point(event);
   }
   NNI_CRASH_POINT("before commit");
@@ -158,12 +165,15 @@ NNI_INLINE OpenedFiles<JournalRecorder, JournalReader> JournalFiles::open(
   const std::filesystem::path path = home / "db" / "nni.journal";
   OpenedFiles<JournalRecorder, JournalReader> result;
   const auto state = std::make_shared<JournalState>();
-  const auto visit = [&state](const JournalLine& line, std::uint64_t offset) {
-    if (line.kind == JournalLine::Kind::event) state->index.take(line.event, offset);
+  const auto visit = [&state](JournalLine& line, std::uint64_t offset) {
+    if (line.kind != JournalLine::Kind::event) return;
+    if (!line.has_params) std::get<ProfileChanged>(line.event).params = state->index.profile().params;
+    state->index.take(line.event, offset);
   };
   if (read_only_) {
     state->file.open_read_only(path, ExperimentId(id), system_, visit);
   } else {
+    refuse_beside(path, "nni.sqlite");
     make_directories(path.parent_path(), *system_);
     NNI_CRASH_POINT("creation of the store");
     OwnerLock lock(home);

@@ -102,14 +102,21 @@ class MemberWriter {
   std::string& text_;
 };
 
-NNI_INLINE void write_members(MemberWriter out, const ProfileChanged& event, std::uint64_t) {
+NNI_INLINE void write_profile(MemberWriter out, const ProfileChanged& event, bool with_params) {
   out.kind("profile").text("id", event.id.value).text("name", event.name).number("seed", event.seed);
   out.text("status", to_string(event.status)).text("message", event.message);
   out.number("duration_ns", event.exec_duration.count()).time("start", event.start_time);
   if (event.end_time) out.time("end", *event.end_time);
   out.number("next_sequence", event.next_sequence).text("log_directory", event.log_directory);
   out.text("settings", event.settings);
-  out.last_json("params", event.params);
+  if (with_params)
+    out.last_json("params", event.params);
+  else
+    out.end();
+}
+
+NNI_INLINE void write_members(MemberWriter out, const ProfileChanged& event, std::uint64_t) {
+  write_profile(out, event, true);
 }
 
 NNI_INLINE void write_members(MemberWriter out, const TrialOrdered& event, std::uint64_t) {
@@ -180,6 +187,12 @@ NNI_INLINE void JournalWriter::header(const ExperimentId& id) {
 NNI_INLINE void JournalWriter::event(const StoreEvent& event, std::uint64_t before) {
   begin();
   std::visit([this, before](const auto& what) { write_members(MemberWriter(text_), what, before); }, event);
+  end();
+}
+
+NNI_INLINE void JournalWriter::profile_with_params_as_before(const ProfileChanged& event) {
+  begin();
+  write_profile(MemberWriter(text_), event, false);
   end();
 }
 

@@ -32,6 +32,7 @@ NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
     result.snapshot = result.reader->snapshot();
     return result;
   }
+  refuse_beside(file, "nni.journal");
   make_directories(file.parent_path());
   NNI_CRASH_POINT("creation of the store");
   OwnerLock lock(home);
