@@ -215,6 +215,34 @@ TEST_CASE("journal: a profile that is written every ten seconds does not repeat 
   CHECK(found.profile.next_sequence == 5);
 }
 
+TEST_CASE("journal: a page gives the histories of its trials when somebody asks for them", "[datastore][journal]") {
+  Bench bench;
+  Journal store = bench.journal();
+  bench.runtime.run(store.open(bench.runtime.context(), ExperimentId("abc")));
+  store.append(
+      StoreScript()
+          .ordered(1)
+          .intended(1)
+          .started(1)
+          .intermediate(1, 0, "9")
+          .lost(1)
+          .intended(1, 1)
+          .started(1, 1)
+          .intermediate(1, 0, "0.5", 1)
+          .intermediate(1, 1, "NaN", 1)
+          .intermediate(1, 2, "{\"default\": 0.25}", 1)
+          .final_value(1, "7", 1)
+          .ended(1, 1)
+          .succeeded(2, "0.125")
+          .events());
+  TrialQuery query;
+  CHECK(bench.runtime.run(store.page(query)).histories.empty());
+  query.histories = true;
+  const std::vector<std::vector<double>> expected = {{0.5, 0.25}, {}};
+  CHECK(bench.runtime.run(store.page(query)).histories == expected);
+  bench.runtime.run(store.close());
+}
+
 TEST_CASE("journal: a viewer sees whole records while the owner writes, and changes nothing", "[datastore][journal]") {
   Bench bench;
   Journal owner = bench.journal();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <variant>
 
@@ -83,7 +84,18 @@ NNI_INLINE TrialPage JournalReader::page(const TrialQuery& query) {
   const JournalIndex::Selection selected = state_->index.select(query, result.more);
   lock.unlock();
   result.trials.reserve(selected.size());
-  for (const auto& [id, places] : selected) result.trials.push_back(trial_at(places).detail);
+  for (const auto& [id, places] : selected) {
+    OpenTrial trial = trial_at(places);
+    if (query.histories && !query.best) {
+      std::vector<double>& history = result.histories.emplace_back();
+      for (const Metric& metric : values(places.last_value)) {
+        const bool counts = metric.kind == MetricKind::intermediate && trial.is_current(metric.run);
+        const std::optional<double> number = counts ? metric.scalar() : std::nullopt;
+        if (number && std::isfinite(*number)) history.push_back(*number);
+      }
+    }
+    result.trials.push_back(std::move(trial.detail));
+  }
   return result;
 }
 
