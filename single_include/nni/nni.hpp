@@ -154,6 +154,7 @@ namespace nni {
 class ExperimentId {
  public:
   ExperimentId() = default;
+  /// @param text  it names a directory, see `random`
   explicit ExperimentId(std::string text) : value(std::move(text)) {}
 
   /// A fresh id from the system's source of randomness.
@@ -161,7 +162,7 @@ class ExperimentId {
 
   friend auto operator<=>(const ExperimentId&, const ExperimentId&) = default;
 
-  std::string value;
+  std::string value;  ///< the text
 };
 
 /// Names a trial within its experiment.
@@ -170,7 +171,7 @@ class ExperimentId {
 /// more characters, a letter first, as NNI's clients expect. It comes from the number through a fixed bijection,
 /// so two trials never share an id and an id read back gives its number.
 struct TrialId {
-  std::uint64_t number = 0;
+  std::uint64_t number = 0;  ///< from 1; 0 is no trial
 
   /// The position in the order of creation, from 0: what NNI calls the sequence id.
   [[nodiscard]] constexpr std::uint64_t sequence() const noexcept { return number - 1; }
@@ -186,7 +187,7 @@ struct TrialId {
 
 /// One attempt at a trial. A retry is the same trial and the next attempt.
 struct RunId {
-  TrialId trial;
+  TrialId trial;              ///< which trial
   std::uint32_t attempt = 0;  ///< from 0
 
   friend constexpr auto operator<=>(const RunId&, const RunId&) = default;
@@ -200,7 +201,7 @@ struct RunId {
 
 /// Names one suggestion of a tuner, counted from 0. Suggestion k is a function of seed, k and the results so far.
 struct ParameterId {
-  std::uint64_t value = 0;
+  std::uint64_t value = 0;  ///< from 0
 
   friend constexpr auto operator<=>(const ParameterId&, const ParameterId&) = default;
 };
@@ -212,23 +213,26 @@ inline constexpr ParameterId imported_parameter{~std::uint64_t{0}};
 class JobId {
  public:
   JobId() = default;
+  /// @param text  the platform's name for it
   explicit JobId(std::string text) : value(std::move(text)) {}
 
+  /// True when there is no job.
   [[nodiscard]] bool empty() const noexcept { return value.empty(); }
   friend auto operator<=>(const JobId&, const JobId&) = default;
 
-  std::string value;
+  std::string value;  ///< the text
 };
 
 /// Names an environment (a worker) of a platform.
 class EnvironmentId {
  public:
   EnvironmentId() = default;
+  /// @param text  the platform's name for it
   explicit EnvironmentId(std::string text) : value(std::move(text)) {}
 
   friend auto operator<=>(const EnvironmentId&, const EnvironmentId&) = default;
 
-  std::string value;
+  std::string value;  ///< the text
 };
 
 }  // namespace nni
@@ -264,6 +268,7 @@ class Objectives {
   /// @param direction  which values are better
   explicit Objectives(Direction direction) : direction_(direction) {}
 
+  /// Which values are better.
   [[nodiscard]] Direction direction() const noexcept { return direction_; }
 
   /// True when `a` is strictly better than `b`.
@@ -795,9 +800,13 @@ class Log {
     if (wants(level)) sink_(level, module, text);
   }
 
+  /// Writes a line for those who look for a fault.
   void debug(std::string_view module, std::string_view text) const { write(LogLevel::debug, module, text); }
+  /// Writes a line about the course of things.
   void info(std::string_view module, std::string_view text) const { write(LogLevel::info, module, text); }
+  /// Writes a line about something that went wrong and was dealt with.
   void warning(std::string_view module, std::string_view text) const { write(LogLevel::warning, module, text); }
+  /// Writes a line about something that went wrong and has consequences.
   void error(std::string_view module, std::string_view text) const { write(LogLevel::error, module, text); }
 
  private:
@@ -1127,11 +1136,11 @@ class Metric {
   /// The number to optimise and assess by, see `metric_scalar`.
   [[nodiscard]] std::optional<double> scalar() const { return metric_scalar(value); }
 
-  RunId run;
-  MetricKind kind = MetricKind::intermediate;
-  std::uint32_t sequence = 0;
-  TimePoint at{};
-  std::string value;
+  RunId run;                                   ///< which run
+  MetricKind kind = MetricKind::intermediate;  ///< intermediate or final
+  std::uint32_t sequence = 0;  ///< position among the intermediate values of the run, from 0; 0 for a final value
+  TimePoint at{};              ///< time of arrival, wall clock
+  std::string value;           ///< JSON text, verbatim
 };
 
 }  // namespace nni
@@ -1162,6 +1171,7 @@ class Parameters {
 
   /// The JSON text.
   [[nodiscard]] const std::string& text() const& noexcept { return text_; }
+  /// The JSON text, moved out.
   [[nodiscard]] std::string text() && noexcept { return std::move(text_); }
 
   /// The parsed value. @throws Error `Errc::protocol` when the text is not JSON.
@@ -1206,18 +1216,33 @@ class ParametersWriter {
  public:
   ParametersWriter() { text_.reserve(48); }
 
+  /// Adds a member.
+  /// @param name  its key
+  /// @param value  its value; numbers keep every digit that matters
   ParametersWriter& add(std::string_view name, double value) {
     key(name);
     append_json_number(text_, value);
     return *this;
   }
+  /// Adds a member.
+  /// @param name  its key
+  /// @param value  its value; numbers keep every digit that matters
   ParametersWriter& add(std::string_view name, std::string_view value) {
     key(name);
     append_json_string(text_, value);
     return *this;
   }
+  /// Adds a member.
+  /// @param name  its key
+  /// @param value  its value; numbers keep every digit that matters
   ParametersWriter& add(std::string_view name, const char* value) { return add(name, std::string_view(value)); }
+  /// Adds a member.
+  /// @param name  its key
+  /// @param value  its value; numbers keep every digit that matters
   ParametersWriter& add(std::string_view name, bool value) { return add_raw(name, value ? "true" : "false"); }
+  /// Adds a member.
+  /// @param name  its key
+  /// @param value  its value; numbers keep every digit that matters
   template <std::integral I>
   ParametersWriter& add(std::string_view name, I value) {
     key(name);
@@ -1288,17 +1313,19 @@ struct NoMount {};
 class HostPath {
  public:
   HostPath() = default;
+  /// @param directory  absolute
   explicit HostPath(std::filesystem::path directory) : path(std::move(directory)) {}
-  std::filesystem::path path;
+  std::filesystem::path path;  ///< absolute; the same here and where the trial runs
 };
 
 /// A path below the root of a storage, always with forward slashes.
 class RemotePath {
  public:
   RemotePath() = default;
+  /// @param text  relative, with forward slashes; empty for the root
   explicit RemotePath(std::string text) : value(std::move(text)) {}
   friend auto operator<=>(const RemotePath&, const RemotePath&) = default;
-  std::string value;
+  std::string value;  ///< the text
 };
 
 /// What a trial is given of the storage; a service takes the alternative that is its `mount_type`.
@@ -1315,25 +1342,26 @@ namespace nni {
 /// `gpus` distinguishes three wishes: absent, the trial does not care and inherits what is visible; 0, it must see
 /// none; n, it needs that many.
 struct ResourceRequest {
-  std::optional<int> gpus;
+  std::optional<int> gpus;  ///< absent: don't care; 0: none visible; n: that many
 };
 
 /// One accelerator of a machine as a snapshot saw it.
 struct GpuDevice {
-  int index = 0;                   ///< as CUDA_VISIBLE_DEVICES counts
-  std::uint64_t memory_bytes = 0;  ///< total
-  std::uint64_t free_memory_bytes = 0;
-  bool active = false;  ///< used by a process that is not ours
+  int index = 0;                        ///< as CUDA_VISIBLE_DEVICES counts
+  std::uint64_t memory_bytes = 0;       ///< total
+  std::uint64_t free_memory_bytes = 0;  ///< not in use when the snapshot was taken
+  bool active = false;                  ///< used by a process that is not ours
 };
 
 /// One machine that can run trials.
 class Node {
  public:
   Node() = default;
+  /// @param machine  its name
   explicit Node(std::string machine) : name(std::move(machine)) {}
 
-  std::string name;
-  std::vector<GpuDevice> gpus;
+  std::string name;             ///< what the platform calls the machine
+  std::vector<GpuDevice> gpus;  ///< its accelerators
 };
 
 /// What a platform offers at one moment.
@@ -1341,13 +1369,14 @@ class ResourceSnapshot {
  public:
   ResourceSnapshot() = default;
 
-  std::vector<Node> nodes;
+  std::vector<Node> nodes;  ///< machines, in the order of the platform
 };
 
 /// Where a run goes: a machine and the devices that it may use.
 class Placement {
  public:
   Placement() = default;
+  /// @param machine  name of a machine of the snapshot
   explicit Placement(std::string machine) : node(std::move(machine)) {}
 
   std::string node;                      ///< empty where the platform chooses
@@ -1358,16 +1387,18 @@ class Placement {
 class Wait {
  public:
   Wait() = default;
+  /// @param why  one sentence, with numbers
   explicit Wait(std::string why) : reason(std::move(why)) {}
-  std::string reason;
+  std::string reason;  ///< for people: one sentence, with numbers
 };
 
 /// Never on this hardware; `reason` says why, with numbers, for people.
 class Impossible {
  public:
   Impossible() = default;
+  /// @param why  one sentence, with numbers
   explicit Impossible(std::string why) : reason(std::move(why)) {}
-  std::string reason;
+  std::string reason;  ///< for people: one sentence, with numbers
 };
 
 /// Answer of a scheduler.
@@ -1644,19 +1675,24 @@ namespace nni {
 class JobQueued {
  public:
   JobQueued() = default;
+  /// @param which  run
+  /// @param why  one sentence for people
   JobQueued(RunId which, std::string why) : run(which), reason(std::move(why)) {}
-  RunId run;
-  std::string reason;
+  RunId run;           ///< which run
+  std::string reason;  ///< for people: one sentence, with numbers
 };
 
 /// A run has begun.
 class JobStarted {
  public:
   JobStarted() = default;
+  /// @param which  run
+  /// @param name  its job
+  /// @param when  wall time
   JobStarted(RunId which, JobId name, TimePoint when) : run(which), job(std::move(name)), at(when) {}
-  RunId run;
-  JobId job;
-  TimePoint at{};
+  RunId run;                      ///< which run
+  JobId job;                      ///< what the platform calls it
+  TimePoint at{};                 ///< when, by the wall clock
   std::string url;                ///< where a person can look at it
   std::string working_directory;  ///< where its output files are
 };
@@ -1665,10 +1701,13 @@ class JobStarted {
 class JobEnded {
  public:
   JobEnded() = default;
+  /// @param which  run
+  /// @param how  its end
+  /// @param when  wall time
   JobEnded(RunId which, JobEnd how, TimePoint when) : run(which), end(std::move(how)), at(when) {}
-  RunId run;
-  JobEnd end;
-  TimePoint at{};
+  RunId run;       ///< which run
+  JobEnd end;      ///< how it ended
+  TimePoint at{};  ///< when, by the wall clock
 };
 
 /// Machines or devices came, went or changed: waiting trials may fit now.
@@ -1681,17 +1720,19 @@ using JobEvent = std::variant<JobQueued, JobStarted, JobEnded, EnvironmentChange
 class NewTrial {
  public:
   NewTrial() = default;
+  /// @param which  number of the suggestion
+  /// @param values  what the trial shall try
   NewTrial(ParameterId which, Parameters values) : parameter(which), parameters(std::move(values)) {}
-  ParameterId parameter;
-  Parameters parameters;
+  ParameterId parameter;  ///< which suggestion of the tuner
+  Parameters parameters;  ///< the values, verbatim
 };
 
 /// An advisor sends another set of parameters to a running trial (multi-phase).
 class SendParameters {
  public:
   SendParameters() = default;
-  TrialId trial;
-  Parameters parameters;
+  TrialId trial;          ///< a trial that runs
+  Parameters parameters;  ///< the values, verbatim
 };
 
 /// An advisor has nothing more to suggest for now.
@@ -1704,8 +1745,9 @@ class NoMoreTrials {
 class KillTrial {
  public:
   KillTrial() = default;
+  /// @param which  trial to stop
   explicit KillTrial(TrialId which) : trial(which) {}
-  TrialId trial;
+  TrialId trial;  ///< which trial
 };
 
 /// What an advisor asks for.
@@ -1713,18 +1755,21 @@ using Order = std::variant<NewTrial, SendParameters, NoMoreTrials, KillTrial>;
 
 /// Names one delivery of a message, so that it can be acknowledged. Opaque to the session.
 struct Receipt {
-  std::uint64_t value = 0;
+  std::uint64_t value = 0;  ///< chosen by the channel
 };
 
 /// A message of a running trial.
 class TrialMessage {
  public:
+  /// What a message holds.
   enum class Kind : std::uint8_t {
     metric,  ///< `metric` holds it
     garbage  ///< could not be understood; `text` says what arrived, shortened
   };
 
   TrialMessage() = default;
+  /// @param what  the value
+  /// @param delivery  names this delivery
   TrialMessage(Metric what, Receipt delivery) : metric(std::move(what)), receipt(delivery) {}
 
   /// A message that cannot be understood.
@@ -1737,10 +1782,10 @@ class TrialMessage {
     return message;
   }
 
-  Kind kind = Kind::metric;
-  Metric metric;  ///< `metric.run` is set for every kind
-  std::string text;
-  Receipt receipt;
+  Kind kind = Kind::metric;  ///< what it holds
+  Metric metric;             ///< `metric.run` is set for every kind
+  std::string text;          ///< only for garbage: what arrived, shortened
+  Receipt receipt;           ///< gives the delivery back when it is recorded
 };
 
 }  // namespace nni
@@ -1799,7 +1844,7 @@ enum class DimensionType : std::uint8_t {
 /// The *value* is what the trial sees; for a choice it is the index of the chosen option.
 class Axis {
  public:
-  static constexpr std::uint32_t no_parent = 0xffffffff;
+  static constexpr std::uint32_t no_parent = 0xffffffff;  ///< `parent` of an axis that is always active
 
   Axis() = default;
 
@@ -1823,23 +1868,23 @@ class Axis {
   /// The inverse of `nth_value` for a value that is accepted.
   [[nodiscard]] std::uint64_t index_of(double value) const noexcept;
 
-  std::string name;  ///< key within its object
-  std::string path;  ///< keys from the outside joined by slashes, `optimizer/momentum`
-  std::string key;   ///< the name as a JSON string with the colon behind it
-  DimensionType type = DimensionType::uniform;
-  bool nested = false;               ///< a choice between branches
-  std::uint32_t parent = no_parent;  ///< the choice that decides whether this axis is active
-  std::uint32_t branch = 0;          ///< the option of the parent that makes it active
-  std::uint32_t end = 0;             ///< the first axis behind this one and all that depend on it
-  std::uint64_t count = 0;           ///< number of values; 0 when it is not finite, or above 2^53
-  std::uint64_t configurations = 0;  ///< the same for this axis together with all that depend on it
-  double low = 0.0;                  ///< lower limit on the sampling scale, or mu
-  double high = 1.0;                 ///< upper limit on the sampling scale, or sigma
-  double min = 0.0;                  ///< smallest value
-  double max = 1.0;                  ///< largest value
-  double q = 0.0;                    ///< step, 0 when there is none
-  std::vector<std::string> options;  ///< choice only: JSON texts of the options, of their names when nested
-  std::vector<double> numbers;       ///< choice only: the options as numbers, NaN for other types
+  std::string name;                             ///< key within its object
+  std::string path;                             ///< keys from the outside joined by slashes, `optimizer/momentum`
+  std::string key;                              ///< the name as a JSON string with the colon behind it
+  DimensionType type = DimensionType::uniform;  ///< kind of distribution
+  bool nested = false;                          ///< a choice between branches
+  std::uint32_t parent = no_parent;             ///< the choice that decides whether this axis is active
+  std::uint32_t branch = 0;                     ///< the option of the parent that makes it active
+  std::uint32_t end = 0;                        ///< the first axis behind this one and all that depend on it
+  std::uint64_t count = 0;                      ///< number of values; 0 when it is not finite, or above 2^53
+  std::uint64_t configurations = 0;             ///< the same for this axis together with all that depend on it
+  double low = 0.0;                             ///< lower limit on the sampling scale, or mu
+  double high = 1.0;                            ///< upper limit on the sampling scale, or sigma
+  double min = 0.0;                             ///< smallest value
+  double max = 1.0;                             ///< largest value
+  double q = 0.0;                               ///< step, 0 when there is none
+  std::vector<std::string> options;             ///< choice only: JSON texts of the options, of their names when nested
+  std::vector<double> numbers;                  ///< choice only: the options as numbers, NaN for other types
 
  private:
   double quantised(double value) const noexcept;
@@ -1864,11 +1909,17 @@ class ChoiceOption;
 /// Nothing is checked here: `SearchSpace` reports everything that is wrong at once.
 class Dimension {
  public:
+  /// @param key      name of the parameter
+  /// @param kind     any kind but `choice`
+  /// @param numbers  as in NNI's `_value`
   Dimension(std::string key, DimensionType kind, std::vector<double> numbers);
+  /// A choice.
+  /// @param key  name of the parameter
+  /// @param alternatives  its options
   Dimension(std::string key, std::vector<ChoiceOption> alternatives);
 
-  std::string name;
-  DimensionType type;
+  std::string name;                   ///< key of the parameter
+  DimensionType type;                 ///< kind of distribution
   std::vector<double> values;         ///< as in NNI's `_value`: min, max, q, or mu, sigma, q; empty for a choice
   std::vector<ChoiceOption> options;  ///< only for a choice
 };
@@ -1876,6 +1927,7 @@ class Dimension {
 /// One option of a choice: a number, a string, true or false, or a branch with dimensions of its own.
 class ChoiceOption {
  public:
+  /// An integer, `true` or `false`.
   template <std::integral I>
   ChoiceOption(I value) {  // NOLINT: options are written as plain values
     if constexpr (std::same_as<I, bool>) {
@@ -1885,12 +1937,16 @@ class ChoiceOption {
       number_ = static_cast<double>(value);
     }
   }
+  /// A real number.
   template <std::floating_point F>
   ChoiceOption(F value)
       : text_(to_json_text(static_cast<double>(value))), number_(static_cast<double>(value)) {}  // NOLINT
-  ChoiceOption(std::string_view value) { append_json_string(text_, value); }                     // NOLINT
-  ChoiceOption(const char* value) : ChoiceOption(std::string_view(value)) {}                     // NOLINT
-  ChoiceOption(const std::string& value) : ChoiceOption(std::string_view(value)) {}              // NOLINT
+  /// A string.
+  ChoiceOption(std::string_view value) { append_json_string(text_, value); }  // NOLINT
+  /// A string.
+  ChoiceOption(const char* value) : ChoiceOption(std::string_view(value)) {}  // NOLINT
+  /// A string.
+  ChoiceOption(const std::string& value) : ChoiceOption(std::string_view(value)) {}  // NOLINT
 
   /// A branch, see `nni::branch`.
   ChoiceOption(std::string name, std::vector<Dimension> dimensions)
@@ -1904,8 +1960,11 @@ class ChoiceOption {
   /// The option as a number, nothing for other types.
   [[nodiscard]] std::optional<double> number() const noexcept { return number_; }
 
+  /// True for an option with dimensions of its own.
   [[nodiscard]] bool is_branch() const noexcept { return branch_; }
+  /// The name of a branch; empty for other options.
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  /// The dimensions of a branch; none for other options.
   [[nodiscard]] const std::vector<Dimension>& dimensions() const noexcept { return dimensions_; }
 
  private:
@@ -1990,9 +2049,11 @@ class SearchSpace {
 
   /// The same from JSON text.
   [[nodiscard]] static SearchSpace from_json(std::string_view text, std::string_view key = "space");
+  /// The same from JSON text.
   [[nodiscard]] static SearchSpace from_json(const char* text, std::string_view key = "space") {
     return from_json(std::string_view(text), key);
   }
+  /// The same from JSON text.
   [[nodiscard]] static SearchSpace from_json(const std::string& text, std::string_view key = "space") {
     return from_json(std::string_view(text), key);
   }
@@ -2006,6 +2067,7 @@ class SearchSpace {
   /// All dimensions flattened: a choice stands before the axes of its branches.
   [[nodiscard]] const std::vector<Axis>& axes() const noexcept { return axes_; }
 
+  /// True when there is nothing to choose.
   [[nodiscard]] bool empty() const noexcept { return axes_.empty(); }
 
   /// The number of different configurations; nothing when it is infinite or above 2^53.
@@ -2287,10 +2349,10 @@ class FileInfo {
  public:
   FileInfo() = default;
 
-  std::string name;  ///< without its directory
-  bool directory = false;
+  std::string name;        ///< without its directory
+  bool directory = false;  ///< it is a directory
   std::uint64_t size = 0;  ///< bytes; 0 for a directory
-  TimePoint modified{};
+  TimePoint modified{};    ///< last change, by the clock of the storage
 };
 
 /// Keeps files that trials and the experiment share.
@@ -2404,10 +2466,12 @@ namespace nni {
 ///  1. equal history and equal snapshot give an equal answer;
 ///  2. `Impossible` only when no later snapshot of the same hardware could help, otherwise `Wait`;
 ///  3. both refusals carry a reason with numbers that a user can act on;
-///  4. a placement counts as taken from the moment it is returned, or told by `hold`, until `release`.
+///  4. a placement counts as taken from the moment it is returned, or told by `hold`, until `release`;
+///  5. it names a machine of the snapshot (or none, where the platform chooses), and as many different devices of that
+///     machine as the request asks for.
 ///
 /// @tparam S  policy type; declares `using role = nni::role::scheduler;`
-/// @see nni::scheduling::Unlimited, docs/how-to/scheduler.md
+/// @see nni::scheduling::Unlimited, nni::testing::check_scheduler, docs/how-to/scheduler.md
 template <class S>
 concept Scheduler =
     PlaysRole<S, role::scheduler> && std::movable<S> &&
@@ -2840,7 +2904,7 @@ namespace nni {
 
 /// Start of all random choices of a tuner. Made by `nni::seed(7)`, so that a bare number is never taken for one.
 struct Seed {
-  std::uint64_t value = 0;
+  std::uint64_t value = 0;  ///< any 64 bits
 
   friend constexpr bool operator==(const Seed&, const Seed&) = default;
 };
@@ -2978,7 +3042,7 @@ struct ExperimentOptions {
   std::string name{};                 ///< for people; empty: the id
   std::string id{};                   ///< 1 to 64 letters, digits, `-`, `_`; empty: a random one
   std::filesystem::path directory{};  ///< parent of the experiment's directory; empty: `nni-experiments`
-  Resume resume = Resume::never;
+  Resume resume = Resume::never;      ///< what to do with an experiment of this id that exists
 
   Direction direction = minimize;  ///< which final results are better
   std::size_t concurrency = 1;     ///< live trials at most, 1 to 100,000
@@ -3001,11 +3065,11 @@ struct ExperimentOptions {
   std::optional<int> trial_gpu_number{};   ///< absent: inherit; 0: none; n: that many
 
   bool handle_signals = true;  ///< Ctrl-C and SIGTERM stop in two phases while `run()` is active
-  Duration shutdown_limit = std::chrono::seconds(60);
-  std::size_t threads = 0;              ///< threads for blocking calls; 0: by the machine, 2 to 8
-  std::size_t summary_trials = 10'000;  ///< trials that the summary lists at most
-  LogSink log{};                        ///< where log lines go; empty: nowhere
-  LogLevel log_level = LogLevel::info;
+  Duration shutdown_limit = std::chrono::seconds(60);  ///< the longest that the end may take
+  std::size_t threads = 0;                             ///< threads for blocking calls; 0: by the machine, 2 to 8
+  std::size_t summary_trials = 10'000;                 ///< trials that the summary lists at most
+  LogSink log{};                                       ///< where log lines go; empty: nowhere
+  LogLevel log_level = LogLevel::info;                 ///< what is below it is not logged
 };
 
 /// Checks what can be checked without a platform.
@@ -5765,6 +5829,7 @@ class LocalDirectory {
   using role = nni::role::storage;
   using mount_type = HostPath;
 
+  /// The directory; empty until it is known.
   explicit LocalDirectory(LocalDirectoryOptions options = {}) : root_(std::move(options.root)) {}
 
   /// Takes the default root from the experiment.
@@ -5772,6 +5837,7 @@ class LocalDirectory {
     if (root_.empty()) root_ = directory / "storage";
   }
 
+  /// The directory; empty until it is known.
   [[nodiscard]] const std::filesystem::path& root() const noexcept { return root_; }
 
   awaitable<void> open(Context& context);
@@ -5842,9 +5908,13 @@ class AsAdvisor {
  public:
   using role = nni::role::advisor;
 
+  /// @param tuner  suggests
+  /// @param assessor  judges
   AsAdvisor(T tuner, A assessor) : tuner_(std::move(tuner)), assessor_(std::move(assessor)) {}
 
+  /// The tuner inside.
   [[nodiscard]] T& tuner() noexcept { return tuner_; }
+  /// The tuner inside.
   [[nodiscard]] const T& tuner() const noexcept { return tuner_; }
 
   awaitable<void> start(Context&, const SearchSpace& space, const Objectives& goals) {
@@ -6075,6 +6145,7 @@ class Random {
 
   /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
+  /// Learns nothing: every suggestion is drawn anew.
   void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
 
  private:
@@ -6141,11 +6212,17 @@ class Experiment {
   static_assert(detail::check_service<Service>());
 
  public:
+  /// The scheduler that was named, or `scheduling::Unlimited`.
   using scheduler_type = detail::policy_or<role::scheduler, scheduling::Unlimited, Policies...>;
+  /// The storage that was named, or `storage::LocalDirectory`.
   using storage_type = detail::policy_or<role::storage, storage::LocalDirectory, Policies...>;
+  /// The transport that was named, or `transport::Carried`.
   using transport_type = detail::policy_or<role::metric_transport, transport::Carried, Policies...>;
+  /// The data store that was named, or `datastore::Memory`.
   using store_type = detail::policy_or<role::data_store, datastore::Memory, Policies...>;
+  /// The tuner that was named, or `tuning::Random`.
   using tuner_type = detail::policy_or<role::tuner, tuning::Random, Policies...>;
+  /// The assessor that was named, or `assessing::None`.
   using assessor_type = detail::policy_or<role::assessor, assessing::None, Policies...>;
 
   static_assert(detail::check_scheduler<scheduler_type>());
@@ -6156,12 +6233,14 @@ class Experiment {
   static_assert(MountsFrom<Service, storage_type>,
                 "the training service policy cannot mount this storage policy (nni::MountsFrom, promise 6 of "
                 "nni::Storage): the storage's mount_type does not convert to the service's mount_type");
+  /// The transport that was named, or `transport::Carried`.
   static constexpr bool carried = std::same_as<transport_type, transport::Carried>;
   static_assert(!carried || CarriesMessages<Service>,
                 "the training service policy brings no messages of its trials (it does not model nni::CarriesMessages, "
                 "promise 1 of nni::TrialChannel): give a metric transport, for instance nni::transport::Http");
   static_assert(detail::check_transport<carried, transport_type, storage_type>());
 
+  /// The advisor that was named, or one that is made of tuner and assessor.
   using advisor_type = typename std::conditional_t<
       detail::count_role<role::advisor, Policies...> == 1, detail::PolicyOr<role::advisor, void, Policies...>,
       std::type_identity<tuning::AsAdvisor<tuner_type, assessor_type>>>::type;
@@ -6219,6 +6298,7 @@ class Experiment {
     return *this;
   }
 
+  /// The id of the experiment; it is known before it runs.
   [[nodiscard]] const ExperimentId& id() const noexcept { return id_; }
 
   /// What is composed, for logs and messages.
@@ -6285,10 +6365,11 @@ class Experiment {
   std::exception_ptr clean_up_failure_;
 };
 
+/// The service comes after the options, the policies in any order.
 template <class Service, class... Policies>
 Experiment(ExperimentOptions, Service, Policies...) -> Experiment<Service, Policies...>;
 
-// Arguments in another order end in a sentence instead of a failed deduction.
+/// Arguments in another order end in a sentence instead of a failed deduction.
 template <class First, class... Rest>
   requires(!std::convertible_to<First, ExperimentOptions>)
 Experiment(First, Rest...) -> Experiment<detail::OptionsComeFirst>;
@@ -7076,6 +7157,7 @@ class Suggested {
 
   /// The values, in the order of the axes of the search space.
   [[nodiscard]] const Point& point() const noexcept { return point_; }
+  /// The values; NaN where an axis is not active.
   [[nodiscard]] Point& point() noexcept { return point_; }
 
   /// Prints the JSON text.
@@ -7145,15 +7227,15 @@ class AskTell {
 
   /// One suggestion.
   struct Trial {
-    ParameterId id;  ///< counted from 0
-    parameters_type parameters;
+    ParameterId id;              ///< counted from 0
+    parameters_type parameters;  ///< what to try
   };
 
   /// The best suggestion so far.
   struct Best {
-    ParameterId id;
-    parameters_type parameters;
-    double value = 0.0;
+    ParameterId id;              ///< which suggestion
+    parameters_type parameters;  ///< what was tried
+    double value = 0.0;          ///< what it gave
   };
 
   /// @param tuner      is started here with its own space
@@ -7212,6 +7294,7 @@ class AskTell {
   /// Suggestions so far.
   [[nodiscard]] std::uint64_t asked() const noexcept { return told_.size(); }
 
+  /// The tuner inside.
   [[nodiscard]] const T& tuner() const noexcept { return tuner_; }
 
  private:
@@ -7290,6 +7373,7 @@ class Grid {
 
   /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
+  /// Learns nothing: the walk is fixed.
   void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
 
  private:
@@ -7480,6 +7564,7 @@ class Tpe {
   /// @param seed     `nni::seed(7)` for suggestions that can be repeated; otherwise a fresh one, which the experiment records
   /// @throws ConfigError  when an option is out of range
   explicit Tpe(SearchSpace space = {}, TpeOptions options = {}, Seed seed = random_seed());
+  /// The same with default settings.
   Tpe(SearchSpace space, Seed seed) : Tpe(std::move(space), TpeOptions{}, seed) {}
 
   /// The space that suggestions come from.
@@ -7503,6 +7588,8 @@ class Tpe {
 
   /// `generate` and `observe` without text: the values only. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
+  /// `observe` without text.
+  /// @param value  absent: the trial failed
   void learn(ParameterId id, const Point& point, std::optional<double> value);
 
  private:
@@ -7703,10 +7790,15 @@ class mailbox {
     senders_.post_all();
   }
 
+  /// True after `close`.
   [[nodiscard]] bool closed() const noexcept { return closed_; }
+  /// True when no value waits.
   [[nodiscard]] bool empty() const noexcept { return values_.empty(); }
+  /// True when a sender would have to wait.
   [[nodiscard]] bool full() const noexcept { return values_.size() >= capacity_; }
+  /// Values that wait.
   [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
+  /// Values that may wait.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
  private:
@@ -7821,6 +7913,7 @@ class mutex {
     return guard(*this);
   }
 
+  /// True while somebody holds it.
   [[nodiscard]] bool locked() const noexcept { return locked_; }
 
  private:
@@ -7842,6 +7935,7 @@ namespace nni::async {
 
 /// A hook that does nothing: cancellation waits for the call to return.
 struct NoHook {
+  /// Does nothing.
   void operator()() const noexcept {}
 };
 
@@ -8073,7 +8167,9 @@ class Converted {
  public:
   Converted() = default;
 
+  /// Trials that were copied.
   std::uint64_t trials = 0;
+  /// Values that were copied.
   std::uint64_t metrics = 0;
 };
 
@@ -8345,6 +8441,12 @@ void sync_directory(const std::filesystem::path& directory, files::System& syste
 /// Makes a directory, with those above it, so that their names survive a loss of power.
 /// @throws Error  `Errc::storage_failed`
 void make_directories(const std::filesystem::path& wanted, files::System& system = *files::System::real());
+
+/// Refuses to begin an experiment anew beside the records of another kind of store, which it would hide.
+/// @param mine    file of this store; nothing is refused when it exists
+/// @param other   file name of the other kind
+/// @throws Error  `Errc::already_exists`, saying what to do
+void refuse_beside(const std::filesystem::path& mine, const std::string& other);
 
 }  // namespace nni::datastore::detail
 
@@ -8732,6 +8834,7 @@ class JournalLine {
   Kind kind = Kind::event;
   StoreEvent event;
   std::uint64_t before = 0;  ///< of a metric: where the line of the trial's value before it begins; 0: it is the first
+  bool has_params = true;    ///< of a profile; false: its `params` are those of the profile before it
   std::uint64_t synced = 0;
   std::uint64_t here = 0;  ///< of `synced` and `closed`: where the line was written
 };
@@ -8835,7 +8938,7 @@ namespace nni::datastore::detail {
 class JournalFile {
  public:
   /// Called for each line behind the first.
-  using Visitor = std::function<void(const JournalLine& line, std::uint64_t offset)>;
+  using Visitor = std::function<void(JournalLine& line, std::uint64_t offset)>;
 
   JournalFile() = default;
 
@@ -9080,6 +9183,9 @@ class JournalIndex {
   /// Where results from elsewhere begin.
   [[nodiscard]] const std::vector<std::uint64_t>& imported() const noexcept { return imported_; }
 
+  /// The last profile; empty when there was none.
+  [[nodiscard]] const ProfileChanged& profile() const noexcept { return profile_; }
+
   /// What a snapshot says without looking into the file.
   [[nodiscard]] ExperimentSnapshot summary() const;
 
@@ -9295,6 +9401,9 @@ class JournalWriter {
 
   /// @param before  for a metric: where the line of the trial's value before it begins; 0: there is none
   void event(const StoreEvent& event, std::uint64_t before = 0);
+
+  /// A profile whose `params` are those of the profile before it: one is written every ten seconds.
+  void profile_with_params_as_before(const ProfileChanged& event);
 
   void session(const Owner& owner, TimePoint at);
   void synced(std::uint64_t bytes);
@@ -9706,6 +9815,7 @@ class Sqlite {
  public:
   using role = role::data_store;
 
+  /// @param options  where the records are
   explicit Sqlite(SqliteOptions options = {});
   Sqlite(Sqlite&&) noexcept;
   Sqlite& operator=(Sqlite&&) noexcept;
@@ -9718,7 +9828,8 @@ class Sqlite {
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
 
   /// Opens the experiment's file; makes it, with its directories, unless it is read-only.
-  /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::store_corrupt` for a
+  /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::already_exists` when the
+  ///                experiment has its records in another kind of store; `Errc::store_corrupt` for a
   ///                file that this version does not understand; `Errc::not_found` for one that should be read and does
   ///                not exist; `Errc::storage_failed` for everything that the file system refuses
   [[nodiscard]] awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
@@ -9995,6 +10106,7 @@ class Journal {
  public:
   using role = role::data_store;
 
+  /// @param options  where the records are
   explicit Journal(JournalOptions options = {});
   Journal(Journal&&) noexcept;
   Journal& operator=(Journal&&) noexcept;
@@ -10007,7 +10119,8 @@ class Journal {
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
 
   /// Opens the experiment's file; makes it, with its directories, unless it is read-only.
-  /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::store_corrupt` for a
+  /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::already_exists` when the
+  ///                experiment has its records in another kind of store; `Errc::store_corrupt` for a
   ///                file that is damaged, foreign or of another version, naming the line; `Errc::not_found` for one
   ///                that should be read and does not exist; `Errc::storage_failed` for everything that the file system
   ///                refuses
@@ -10056,8 +10169,8 @@ enum class Look : std::uint8_t { plain, strong, faint, good, bad, notice };
 
 /// A piece of a line.
 struct Span {
-  std::string text;
-  Look look = Look::plain;
+  std::string text;         ///< what is shown
+  Look look = Look::plain;  ///< how it is shown
 };
 
 /// The pieces of one line, without its end.
@@ -10084,15 +10197,15 @@ using Line = std::vector<Span>;
 
 /// A table of text.
 struct Table {
-  std::vector<std::string> headers;
+  std::vector<std::string> headers;            ///< one for each column
   std::vector<std::vector<std::string>> rows;  ///< as many cells each as there are headers
 };
 
 /// A table as lines without their ends.
 struct TableText {
-  std::vector<std::string> header;
-  std::vector<std::string> rows;
-  bool cut = false;  ///< cells or headers had to be shortened
+  std::vector<std::string> header;  ///< one line or more
+  std::vector<std::string> rows;    ///< one line for each row
+  bool cut = false;                 ///< cells or headers had to be shortened
 };
 
 /// Lays out a table: two blanks between columns, numbers to the right. Headers that are too wide are broken at `_` and
@@ -10185,9 +10298,13 @@ class Limiter {
 /// their terminals.
 class View {
  public:
+  /// The lines at the start of an experiment.
   [[nodiscard]] std::string start(const ExperimentStart& start, std::string_view how_to_resume, const Style& style);
+  /// The line of a trial that has ended.
   [[nodiscard]] std::string trial_ended(const TrialJobDetail& trial, SteadyPoint now, const Style& style);
+  /// The line about the state of the experiment.
   [[nodiscard]] std::string progress(const Progress& progress, SteadyPoint now, const Style& style);
+  /// The lines at the end of an experiment.
   [[nodiscard]] std::string end(const Summary& summary, const std::vector<Excerpt>& excerpts, const Style& style);
 
   /// True when `progress` would draw: asked first, so that a caller need not find out the style for nothing.
@@ -10238,14 +10355,19 @@ struct ConsoleOptions {
 /// not redrawn and lines are kept, a megabyte at most. Only the text at the end waits. Copies share their state.
 class ConsoleObserver {
  public:
+  /// @param options  where and how to write
   explicit ConsoleObserver(ConsoleOptions options = {});
 
   /// Hooks for `Experiment::observe`.
   operator Observer() const;  // NOLINT: an observer is what it is for
 
+  /// Says what begins, and how to resume it.
   void on_start(const ExperimentStart& start);
+  /// Writes a line for the trial where there is no terminal.
   void on_trial_ended(const TrialJobDetail& trial);
+  /// Draws the state of the experiment anew.
   void on_progress(const Progress& progress);
+  /// Writes the table of the best trials.
   void on_end(const Summary& summary);
 
  private:
@@ -11637,11 +11759,13 @@ namespace nni::process {
 class Identity {
  public:
   Identity() = default;
+  /// @param process  its number
+  /// @param ticks  its start, as the kernel counts
   Identity(pid_t process, std::uint64_t ticks) : pid(process), start_ticks(ticks) {}
 
   friend auto operator<=>(const Identity&, const Identity&) = default;
 
-  pid_t pid = 0;
+  pid_t pid = 0;                  ///< number of the process; 0: none
   std::uint64_t start_ticks = 0;  ///< clock ticks between boot and its start: field 22 of /proc/PID/stat
 };
 
@@ -11660,9 +11784,10 @@ class Identity {
 
 /// What a job id of a local run says; nothing for any other text.
 struct LocalJob {
-  std::string boot;
-  Identity process;
+  std::string boot;  ///< the boot of the machine in which it ran
+  Identity process;  ///< who it is
 };
+/// The inverse of `to_job_id`; nothing for a text that is no such id.
 [[nodiscard]] std::optional<LocalJob> parse_job_id(const JobId& job);
 
 /// Tells the start time of a child without reading /proc, which costs as much as a tenth of a spawn.
@@ -11950,9 +12075,10 @@ namespace nni::process {
 
 /// How a child ended.
 struct Exit {
+  /// How a process ended.
   enum class How { exited, signalled, unknown };
 
-  pid_t pid = 0;
+  pid_t pid = 0;          ///< the process
   How how = How::exited;  ///< `unknown`: another part of the program waited for the child and took its status
   int code = 0;           ///< exit code, or number of the signal
 };
@@ -11969,6 +12095,7 @@ class Reaper {
                  ///< Blocks SIGCHLD in the calling thread, so construct it before there are others.
     watched      ///< only those given to `watch`; other children and signal handlers of the program stay untouched
   };
+  /// Called once, when the process has ended.
   using Handler = std::function<void(const Exit&)>;
 
   /// @param executor  single-threaded
@@ -12168,10 +12295,11 @@ class Launched {
  public:
   Launched() = default;
 
+  /// True when the process was started.
   [[nodiscard]] bool succeeded() const noexcept { return error == 0; }
 
-  Identity process;
-  int error = 0;  ///< `errno` of what failed, see `explain`
+  Identity process;  ///< who it is; only when it was started
+  int error = 0;     ///< `errno` of what failed, see `explain`
 };
 
 /// Starts processes at a cost that does not grow with the memory of this process.
@@ -12475,10 +12603,10 @@ struct ServerOptions {
 /// A request. Views are valid during the call of the handler only.
 class Request {
  public:
-  std::string_view method;  ///< upper case, as it came
-  std::string_view path;    ///< without the query, not decoded
-  std::string_view query;   ///< behind the question mark
-  std::string_view body;
+  std::string_view method;        ///< upper case, as it came
+  std::string_view path;          ///< without the query, not decoded
+  std::string_view query;         ///< behind the question mark
+  std::string_view body;          ///< as it came
   std::string_view content_type;  ///< empty when the client gave none
 
   /// The value of a header field, any case; empty when there is none.
@@ -13052,12 +13180,12 @@ class ResponseHead {
   /// The value of a header field, any case; empty when there is none.
   [[nodiscard]] std::string_view header(std::string_view name) const noexcept;
 
-  unsigned status = 0;
-  bool keep_alive = true;  ///< the connection may be used again
-  BodyFraming framing = BodyFraming::none;
-  std::size_t content_length = 0;
-  std::size_t size = 0;  ///< bytes of the head, the empty line included
-  std::vector<std::pair<std::string, std::string>> headers;
+  unsigned status = 0;                                       ///< three digits
+  bool keep_alive = true;                                    ///< the connection may be used again
+  BodyFraming framing = BodyFraming::none;                   ///< how the end of the body is found
+  std::size_t content_length = 0;                            ///< bytes; only where the framing is by length
+  std::size_t size = 0;                                      ///< bytes of the head, the empty line included
+  std::vector<std::pair<std::string, std::string>> headers;  ///< names and values in the order of arrival
 };
 
 /// Reads the head of an HTTP/1.x response.
@@ -13134,9 +13262,9 @@ enum class Output {
 
 /// Settings of `Local`.
 struct LocalOptions {
-  Launch launch = Launch::automatic;
-  std::string keeper = {};  ///< path of the keeper; empty: NNI_KEEPER, beside this program, PATH, this program
-  Output output = Output::capture;
+  Launch launch = Launch::automatic;  ///< who starts the processes
+  std::string keeper = {};          ///< path of the keeper; empty: NNI_KEEPER, beside this program, PATH, this program
+  Output output = Output::capture;  ///< what becomes of what trials print
   std::filesystem::path directory = {};  ///< where the experiment keeps its files; empty: as the experiment says
 };
 
@@ -13158,6 +13286,7 @@ class Local {
   using mount_type = NoMount;
   static constexpr std::string_view platform = "local";
 
+  /// @param options  settings; nothing is started yet
   explicit Local(LocalOptions options = {});
   Local(Local&&) noexcept;
   Local& operator=(Local&&) noexcept;
@@ -13351,8 +13480,8 @@ void kill_and_wait(std::span<const Identity> processes, Duration limit);
 
 /// A process and the value of one of its variables.
 struct ProcessWithVariable {
-  Identity process;
-  std::string value;
+  Identity process;   ///< who it is
+  std::string value;  ///< of the variable that was looked for
 };
 
 /// Living processes that were started with a variable whose value starts with a text, this process excluded.
@@ -13748,8 +13877,8 @@ namespace nni::trial {
 
 /// What a server answered.
 struct LinkAnswer {
-  unsigned status = 0;
-  std::string body;
+  unsigned status = 0;  ///< of the HTTP answer
+  std::string body;     ///< what came with it
 };
 
 /// One keep-alive HTTP connection on plain blocking sockets, for programs that should not need a framework.
@@ -13814,11 +13943,11 @@ class Settings {
   /// True when no manager started this process: results are printed, parameters come from the command line.
   [[nodiscard]] bool stands_alone() const noexcept { return channel.empty(); }
 
-  std::string channel;  ///< `http://...`, a secret of this run; empty: there is no manager
-  std::string trial_id = "STANDALONE";
-  std::string experiment_id = "STANDALONE";
-  std::int64_t sequence_id = 0;        ///< position of the trial in its experiment, from 0; -1: unknown
-  std::string output_directory = ".";  ///< where the trial may write
+  std::string channel;                       ///< `http://...`, a secret of this run; empty: there is no manager
+  std::string trial_id = "STANDALONE";       ///< as the manager calls the trial
+  std::string experiment_id = "STANDALONE";  ///< as the manager calls the experiment
+  std::int64_t sequence_id = 0;              ///< position of the trial in its experiment, from 0; -1: unknown
+  std::string output_directory = ".";        ///< where the trial may write
 };
 
 }  // namespace nni::trial
@@ -13829,9 +13958,9 @@ namespace nni::trial {
 
 /// One value on its way to the manager.
 struct Report {
-  MetricKind kind = MetricKind::intermediate;
-  std::uint32_t sequence = 0;  ///< position among the values of its kind in this run, from 0
-  std::string value;           ///< JSON text
+  MetricKind kind = MetricKind::intermediate;  ///< intermediate or final
+  std::uint32_t sequence = 0;                  ///< position among the values of its kind in this run, from 0
+  std::string value;                           ///< JSON text
 };
 
 /// Settings of `Courier`.
@@ -13848,6 +13977,8 @@ struct CourierOptions {
 /// sends them. One thread uses it; `abort` may be called by another.
 class Courier {
  public:
+  /// @param settings  where the manager is
+  /// @param options  how long to try
   explicit Courier(const Settings& settings, CourierOptions options = {});
 
   /// Returns when all values are recorded, or when the manager has ended this run and wants no more of it.
@@ -13861,6 +13992,8 @@ class Courier {
 
   /// The id in the parameter record, as JSON text; NNI's own manager wants it back with each value.
   [[nodiscard]] const std::string& parameter_id() const noexcept { return parameter_id_; }
+  /// What the reports name as their suggestion.
+  /// @param json_text  as the manager sent it
   void set_parameter_id(std::string json_text) { parameter_id_ = std::move(json_text); }
 
   /// True once the manager has said that this run is over.
@@ -14109,10 +14242,12 @@ enum class CommandType : std::uint8_t {
 class ChannelCommand {
  public:
   ChannelCommand() = default;
+  /// @param what  type
+  /// @param content  behind the type
   ChannelCommand(CommandType what, std::string content) : type(what), text(std::move(content)) {}
 
-  CommandType type = CommandType::other;
-  std::string text;
+  CommandType type = CommandType::other;  ///< what is asked for
+  std::string text;                       ///< what stands behind the type
 };
 
 /// The JSON text of a command.
@@ -14126,14 +14261,17 @@ class ChannelCommand {
 class MetricPayload {
  public:
   MetricPayload() = default;
+  /// @param what  kind
+  /// @param index  position
+  /// @param json  the value
   MetricPayload(MetricKind what, std::uint32_t index, std::string json)
       : kind(what), sequence(index), value(std::move(json)) {}
 
-  MetricKind kind = MetricKind::intermediate;
-  std::uint32_t sequence = 0;
-  std::string value;                  ///< JSON text, verbatim
-  std::string parameter_id = "null";  ///< JSON text, as the parameter record has it
-  std::string trial_job_id;           ///< what the trial believes to be; not to be relied on
+  MetricKind kind = MetricKind::intermediate;  ///< intermediate or final
+  std::uint32_t sequence = 0;                  ///< position among values of its kind, from 0
+  std::string value;                           ///< JSON text, verbatim
+  std::string parameter_id = "null";           ///< JSON text, as the parameter record has it
+  std::string trial_job_id;                    ///< what the trial believes to be; not to be relied on
 };
 
 /// The JSON text of a payload, as NNI's own library writes it.
@@ -16432,6 +16570,17 @@ NNI_INLINE void make_directories(const std::filesystem::path& wanted, files::Sys
                                           "; choose a directory that you may write");
 }
 
+NNI_INLINE void refuse_beside(const std::filesystem::path& mine, const std::string& other) {
+  std::error_code ignored;
+  const std::filesystem::path there = mine.parent_path() / other;
+  if (std::filesystem::exists(mine, ignored) || !std::filesystem::exists(there, ignored)) return;
+  throw Error(
+      Errc::already_exists,
+      "the experiment has its records in " + there.string() +
+          "; open it with the store that wrote them, or convert them into another directory "
+          "(nni-convert)");
+}
+
 }  // namespace nni::datastore::detail
 
 // ---- nni/datastore/detail/impl/journal_file.ipp
@@ -16541,7 +16690,7 @@ NNI_INLINE JournalFile::Scan JournalFile::scan(const Visitor& visit) const {
       damaged = offset;
       continue;
     }
-    const auto parsed = parse_journal_line(*json);
+    auto parsed = parse_journal_line(*json);
     const auto cannot = [&](const std::string& why) {
       return Error(Errc::store_corrupt, "the journal " + path_.string() + " cannot be understood in " +
                                             place_of(result.lines + 1, offset) + ": " + why);
@@ -17003,7 +17152,7 @@ std::optional<Enum> parse_word(std::string_view name) {
   return std::nullopt;
 }
 
-NNI_INLINE void read_members(MemberReader& in, ProfileChanged& event) {
+NNI_INLINE void read_members(MemberReader& in, ProfileChanged& event, bool& has_params) {
   in.text("id", event.id.value);
   in.text("name", event.name);
   in.number("seed", event.seed);
@@ -17017,7 +17166,8 @@ NNI_INLINE void read_members(MemberReader& in, ProfileChanged& event) {
   in.number("next_sequence", event.next_sequence);
   in.text("log_directory", event.log_directory);
   in.text("settings", event.settings);
-  in.last_json("params", event.params);
+  has_params = in.next_is("params") || in.next_is("params_text");
+  if (has_params) in.last_json("params", event.params);
 }
 
 NNI_INLINE void read_members(MemberReader& in, TrialOrdered& event) {
@@ -17107,6 +17257,8 @@ bool read_event(MemberReader& in, JournalLine& line) {
   Event& event = line.event.emplace<Event>();
   if constexpr (std::same_as<Event, MetricReceived>)
     read_members(in, event, line.before);
+  else if constexpr (std::same_as<Event, ProfileChanged>)
+    read_members(in, event, line.has_params);
   else
     read_members(in, event);
   return in.at_end();
@@ -17237,7 +17389,18 @@ NNI_INLINE TrialPage JournalReader::page(const TrialQuery& query) {
   const JournalIndex::Selection selected = state_->index.select(query, result.more);
   lock.unlock();
   result.trials.reserve(selected.size());
-  for (const auto& [id, places] : selected) result.trials.push_back(trial_at(places).detail);
+  for (const auto& [id, places] : selected) {
+    OpenTrial trial = trial_at(places);
+    if (query.histories && !query.best) {
+      std::vector<double>& history = result.histories.emplace_back();
+      for (const Metric& metric : values(places.last_value)) {
+        const bool counts = metric.kind == MetricKind::intermediate && trial.is_current(metric.run);
+        const std::optional<double> number = counts ? metric.scalar() : std::nullopt;
+        if (number && std::isfinite(*number)) history.push_back(*number);
+      }
+    }
+    result.trials.push_back(std::move(trial.detail));
+  }
   return result;
 }
 
@@ -17286,7 +17449,14 @@ NNI_INLINE void JournalRecorder::record(std::span<const StoreEvent> events, Time
         if (is_known(received->metric)) continue;
       }
     }
-    if (state_->index.take(event, out.offset())) out.event(event, before);
+    const auto* const profile = std::get_if<ProfileChanged>(&event);
+    const bool has_old_params =
+        profile != nullptr && !profile->params.empty() && profile->params == state_->index.profile().params;
+    if (!state_->index.take(event, out.offset())) continue;
+    if (has_old_params)
+      out.profile_with_params_as_before(*profile);
+    else
+      out.event(event, before);
     note_crash_point(event);
   }
   NNI_CRASH_POINT("before commit");
@@ -17312,12 +17482,15 @@ NNI_INLINE OpenedFiles<JournalRecorder, JournalReader> JournalFiles::open(
   const std::filesystem::path path = home / "db" / "nni.journal";
   OpenedFiles<JournalRecorder, JournalReader> result;
   const auto state = std::make_shared<JournalState>();
-  const auto visit = [&state](const JournalLine& line, std::uint64_t offset) {
-    if (line.kind == JournalLine::Kind::event) state->index.take(line.event, offset);
+  const auto visit = [&state](JournalLine& line, std::uint64_t offset) {
+    if (line.kind != JournalLine::Kind::event) return;
+    if (!line.has_params) std::get<ProfileChanged>(line.event).params = state->index.profile().params;
+    state->index.take(line.event, offset);
   };
   if (read_only_) {
     state->file.open_read_only(path, ExperimentId(id), system_, visit);
   } else {
+    refuse_beside(path, "nni.sqlite");
     make_directories(path.parent_path(), *system_);
     NNI_CRASH_POINT("creation of the store");
     OwnerLock lock(home);
@@ -17428,14 +17601,21 @@ class MemberWriter {
   std::string& text_;
 };
 
-NNI_INLINE void write_members(MemberWriter out, const ProfileChanged& event, std::uint64_t) {
+NNI_INLINE void write_profile(MemberWriter out, const ProfileChanged& event, bool with_params) {
   out.kind("profile").text("id", event.id.value).text("name", event.name).number("seed", event.seed);
   out.text("status", to_string(event.status)).text("message", event.message);
   out.number("duration_ns", event.exec_duration.count()).time("start", event.start_time);
   if (event.end_time) out.time("end", *event.end_time);
   out.number("next_sequence", event.next_sequence).text("log_directory", event.log_directory);
   out.text("settings", event.settings);
-  out.last_json("params", event.params);
+  if (with_params)
+    out.last_json("params", event.params);
+  else
+    out.end();
+}
+
+NNI_INLINE void write_members(MemberWriter out, const ProfileChanged& event, std::uint64_t) {
+  write_profile(out, event, true);
 }
 
 NNI_INLINE void write_members(MemberWriter out, const TrialOrdered& event, std::uint64_t) {
@@ -17506,6 +17686,12 @@ NNI_INLINE void JournalWriter::header(const ExperimentId& id) {
 NNI_INLINE void JournalWriter::event(const StoreEvent& event, std::uint64_t before) {
   begin();
   std::visit([this, before](const auto& what) { write_members(MemberWriter(text_), what, before); }, event);
+  end();
+}
+
+NNI_INLINE void JournalWriter::profile_with_params_as_before(const ProfileChanged& event) {
+  begin();
+  write_profile(MemberWriter(text_), event, false);
   end();
 }
 
@@ -19331,6 +19517,7 @@ NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
     result.snapshot = result.reader->snapshot();
     return result;
   }
+  refuse_beside(file, "nni.journal");
   make_directories(file.parent_path());
   NNI_CRASH_POINT("creation of the store");
   OwnerLock lock(home);

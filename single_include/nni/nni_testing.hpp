@@ -35,12 +35,16 @@ namespace nni::testing {
 class Check {
  public:
   Check() = default;
+  /// @param number  of the promise
+  /// @param what  the expectation
+  /// @param kept_it  whether it held
+  /// @param seen  what was seen
   Check(int number, std::string what, bool kept_it, std::string seen)
       : promise(number), name(std::move(what)), kept(kept_it), detail(std::move(seen)) {}
 
-  int promise = 0;   ///< number in the comment of the concept
-  std::string name;  ///< what was expected, as a sentence
-  bool kept = false;
+  int promise = 0;     ///< number in the comment of the concept
+  std::string name;    ///< what was expected, as a sentence
+  bool kept = false;   ///< the expectation held
   std::string detail;  ///< what was seen instead
 };
 
@@ -56,6 +60,20 @@ class ConformanceReport {
     checks_.emplace_back(promise, std::move(name), kept, std::move(detail));
   }
 
+  /// Runs one case; an exception that leaves it is recorded as a broken promise instead of ending the suite.
+  /// @param promise  the promise that the case is about
+  /// @param name     what the case does, as a few words
+  /// @param body     called once without arguments; records its own checks
+  template <class Body>
+  void run_case(int promise, const std::string& name, Body body) {
+    try {
+      body();
+    } catch (const std::exception& error) {
+      check(promise, "the case \"" + name + "\" runs to its end", false, error.what());
+    }
+  }
+
+  /// Everything that was looked at, in order.
   [[nodiscard]] const std::vector<Check>& checks() const noexcept { return checks_; }
 
   /// True when something was checked and every promise was kept.
@@ -78,6 +96,406 @@ class ConformanceReport {
  private:
   std::vector<Check> checks_;
 };
+
+}  // namespace nni::testing
+
+// ---- nni/testing/advisor_conformance.hpp
+
+namespace nni::testing {
+
+/// What the suite tries an advisor with.
+struct AdvisorSetup {
+  SearchSpace space{};      ///< what it can search, at least `trials` configurations; empty: one number
+  std::size_t trials = 20;  ///< trials that the longest case orders
+  Duration limit = std::chrono::seconds(30);  ///< for one case; an order that does not come is noticed by it
+};
+
+namespace detail {
+
+template <Advisor A>
+class AdvisorSuite {
+ public:
+  AdvisorSuite(const std::function<A()>& make, AdvisorSetup setup, ConformanceReport& report)
+      : make_(make), setup_(std::move(setup)), report_(report) {
+    if (setup_.space.empty()) setup_.space = SearchSpace{uniform("x", 0.0, 1.0)};
+  }
+
+  void run() {
+    one(2, "orders", &AdvisorSuite::orders);
+    one(3, "trials", &AdvisorSuite::trials);
+    one(4, "cancelled reader", &AdvisorSuite::reader_is_cancelled);
+    one(4, "kills", &AdvisorSuite::kills);
+    one(5, "stop", &AdvisorSuite::stops);
+  }
+
+ private:
+  void one(int promise, const char* name, awaitable<void> (AdvisorSuite::*body)(A&, Context&)) {
+    report_.run_case(promise, name, [this, body] {
+      ended_ = stopped_ = false;
+      A advisor = make_();
+      Runtime runtime;
+      runtime.run(async::with_timeout(guarded(advisor, runtime.context(), body), setup_.limit));
+    });
+  }
+
+  awaitable<void> guarded(A& advisor, Context& context, awaitable<void> (AdvisorSuite::*body)(A&, Context&)) {
+    const Objectives goals(minimize);
+    auto starting = advisor.start(context, setup_.space, goals);
+    co_await std::move(starting);
+    std::exception_ptr failure;
+    try {
+      auto work = (this->*body)(advisor, context);
+      co_await std::move(work);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    if (!stopped_) {
+      auto stopping = advisor.stop();
+      co_await std::move(stopping);
+    }
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  awaitable<void> request(A& advisor, std::size_t count) {
+    auto asking = advisor.request(count);
+    co_await std::move(asking);
+  }
+
+  // The next trials, up to a number of them or the end.
+  awaitable<std::vector<NewTrial>> take(A& advisor, std::size_t count) {
+    std::vector<NewTrial> taken;
+    while (taken.size() < count) {
+      auto next = advisor.next_order();
+      const Order order = co_await std::move(next);
+      if (const auto* trial = std::get_if<NewTrial>(&order)) taken.push_back(*trial);
+      if (std::holds_alternative<NoMoreTrials>(order)) {
+        ended_ = true;
+        break;
+      }
+    }
+    co_return taken;
+  }
+
+  awaitable<bool> is_quiet(A& advisor) {
+    bool quiet = false;
+    try {
+      auto limited = async::with_timeout(advisor.next_order(), std::chrono::milliseconds(20));
+      const Order order = co_await std::move(limited);
+      static_cast<void>(order);
+    } catch (const Error& error) {
+      quiet = error.code() == make_error_code(Errc::timed_out);
+    }
+    co_return quiet;
+  }
+
+  awaitable<void> report(A& advisor, std::uint64_t trial, MetricKind kind, std::uint32_t sequence, std::string value) {
+    const Metric metric(RunId{TrialId{trial}, 0}, kind, sequence, std::move(value), TimePoint{});
+    auto telling = advisor.report(metric);
+    co_await std::move(telling);
+  }
+
+  awaitable<void> end(A& advisor, std::uint64_t trial, NewTrial order, TrialJobStatus status,
+                      std::optional<double> value) {
+    TrialOutcome outcome;
+    outcome.trial = TrialId{trial};
+    outcome.parameter = order.parameter;
+    outcome.parameters = std::move(order.parameters);
+    outcome.status = status;
+    outcome.value = value;
+    auto telling = advisor.trial_ended(outcome);
+    co_await std::move(telling);
+  }
+
+  awaitable<void> orders(A& advisor, Context&) {
+    auto nothing = request(advisor, 0);
+    co_await std::move(nothing);
+    auto listening = is_quiet(advisor);
+    const bool quiet = co_await std::move(listening);
+    report_.check(2, "a request for nothing orders nothing", quiet);
+    auto asking = request(advisor, 3);
+    co_await std::move(asking);
+    auto more = request(advisor, 2);
+    co_await std::move(more);
+    auto taking = take(advisor, 5);
+    const std::vector<NewTrial> all = co_await std::move(taking);
+    report_.check(
+        2, "what was requested is ordered, or there is an end", all.size() == 5 || ended_, std::to_string(all.size()));
+    std::set<ParameterId> ids;
+    bool fits = true;
+    for (const NewTrial& trial : all) {
+      ids.insert(trial.parameter);
+      fits = fits && setup_.space.to_point(trial.parameters).has_value();
+    }
+    report_.check(2, "every order has a number of its own", ids.size() == all.size());
+    report_.check(2, "and parameters of the search space", fits);
+    if (ended_) co_return;
+    auto listening_on = is_quiet(advisor);
+    const bool no_more = co_await std::move(listening_on);
+    report_.check(2, "no more is ordered than was requested", no_more);
+  }
+
+  awaitable<void> trials(A& advisor, Context&) {
+    for (std::uint64_t trial = 1; trial <= setup_.trials && !ended_; ++trial) {
+      auto asking = request(advisor, 1);
+      co_await std::move(asking);
+      auto taking = take(advisor, 1);
+      const std::vector<NewTrial> order = co_await std::move(taking);
+      if (order.empty()) break;
+      const bool reports = trial % 3 != 0;
+      for (std::uint32_t step = 0; reports && step < 5; ++step) {
+        auto telling = report(advisor, trial, MetricKind::intermediate, step, std::to_string(trial + step));
+        co_await std::move(telling);
+      }
+      auto odd = report(advisor, trial, MetricKind::intermediate, 5, "\"no number\"");
+      if (reports) co_await std::move(odd);
+      auto last = report(advisor, trial, MetricKind::final, 0, std::to_string(trial));
+      if (reports) co_await std::move(last);
+      const TrialJobStatus status = reports ? TrialJobStatus::succeeded : TrialJobStatus::failed;
+      std::optional<double> value;
+      if (reports) value = static_cast<double>(trial);
+      auto ending = end(advisor, trial, order.front(), status, value);
+      co_await std::move(ending);
+    }
+    report_.check(3, "trials with and without results leave it able to go on", true);
+  }
+
+  awaitable<void> reader_is_cancelled(A& advisor, Context&) {
+    std::size_t seen = 0;
+    for (int round = 0; round < 3; ++round) {
+      auto listening = is_quiet(advisor);
+      if (!co_await std::move(listening)) ++seen;
+      auto asking = request(advisor, 1);
+      co_await std::move(asking);
+    }
+    auto taking = take(advisor, 3 - seen);
+    const std::vector<NewTrial> rest = co_await std::move(taking);
+    report_.check(
+        4, "a cancelled next_order loses no order", seen + rest.size() == 3 || ended_, std::to_string(rest.size()));
+  }
+
+  awaitable<void> kills(A& advisor, Context&) {
+    auto asking = request(advisor, 1);
+    co_await std::move(asking);
+    auto taking = take(advisor, 1);
+    const std::vector<NewTrial> order = co_await std::move(taking);
+    if (order.empty()) co_return;
+    auto ending = end(advisor, 1, order.front(), TrialJobStatus::user_canceled, std::nullopt);
+    co_await std::move(ending);
+    // Whatever comes now, an order for a trial that nobody has heard of is a mistake.
+    auto more = request(advisor, 1);
+    co_await std::move(more);
+    auto next = advisor.next_order();
+    const Order answer = co_await std::move(next);
+    const auto* kill = std::get_if<KillTrial>(&answer);
+    report_.check(4, "an order to kill names a trial that was there", kill == nullptr || kill->trial == TrialId{1});
+  }
+
+  awaitable<void> stops(A& advisor, Context& context) {
+    auto asking = request(advisor, 2);
+    co_await std::move(asking);
+    const SteadyPoint before = context.clock().steady_now();
+    auto stopping = advisor.stop();
+    co_await std::move(stopping);
+    report_.check(5, "stop returns within the context's limit, also with orders that nobody took",
+                  context.clock().steady_now() - before < context.shutdown_limit());
+    stopped_ = true;
+  }
+
+  const std::function<A()>& make_;
+  AdvisorSetup setup_;
+  ConformanceReport& report_;
+  bool ended_ = false;    // the advisor said that there is nothing more
+  bool stopped_ = false;  // the case has stopped it
+};
+
+}  // namespace detail
+
+/// Checks the promises of `nni::Advisor` that can be seen from outside, for any advisor.
+///
+/// Each case starts a fresh advisor and stops it. The checks carry the numbers of the promises.
+///
+/// @param make   makes an advisor that was not started
+/// @param setup  search space and number of trials
+/// @returns      what was found
+template <Advisor A>
+[[nodiscard]] ConformanceReport check_advisor(const std::function<A()>& make, AdvisorSetup setup = {}) {
+  ConformanceReport report;
+  detail::AdvisorSuite<A>(make, std::move(setup), report).run();
+  return report;
+}
+
+}  // namespace nni::testing
+
+// ---- nni/testing/assessor_conformance.hpp
+
+namespace nni::testing {
+
+/// What the suite may expect of an assessor.
+struct AssessorSetup {
+  /// It compares values with each other only, so that the same curves upside down are judged alike when the direction
+  /// is turned as well. False for one that compares with a fixed number.
+  bool symmetric = true;
+  std::size_t trials = 12;  ///< how many made-up trials it sees
+  std::size_t steps = 20;   ///< intermediate results of each
+};
+
+namespace detail {
+
+template <Assessor A>
+class AssessorSuite {
+ public:
+  AssessorSuite(const std::function<A()>& make, const AssessorSetup& setup, ConformanceReport& report)
+      : make_(make), setup_(setup), report_(report) {}
+
+  void run() {
+    report_.run_case(1, "both directions", [this] { follows_direction(); });
+    report_.run_case(2, "equal histories", [this] { judges_equally(); });
+    report_.run_case(2, "odd histories", [this] { takes_odd_values(); });
+    report_.run_case(3, "trials that have not ended", [this] { ignores_the_living(); });
+    report_.run_case(3, "a trial without results", [this] { takes_silent_trials(); });
+    report_.run_case(4, "resume", [this] { resumes(); });
+  }
+
+ private:
+  using Curve = std::vector<double>;
+
+  static RunId run_of(std::size_t trial) { return RunId{TrialId{trial + 1}, 0}; }
+
+  // A curve that falls; the level differs from trial to trial, so that some are clearly worse than others.
+  [[nodiscard]] Curve curve(std::size_t trial, double sign = 1.0) const {
+    CounterRandom random(seed(3), ParameterId{trial});
+    const double level = 4.0 * random.uniform();
+    Curve values;
+    for (std::size_t step = 0; step < setup_.steps; ++step)
+      values.push_back(sign * (level + std::exp(-0.3 * static_cast<double>(step)) + 0.1 * random.uniform()));
+    return values;
+  }
+
+  // Shows a history from its first value to all of them, each time in fresh memory; one letter per verdict.
+  static std::string watch(A& assessor, RunId run, const Curve& values) {
+    std::string verdicts;
+    for (std::size_t count = 1; count <= values.size(); ++count) {
+      const Curve so_far(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count));
+      verdicts += assessor.assess(run, so_far) == Verdict::bad ? 'b' : '.';
+    }
+    return verdicts;
+  }
+
+  std::string whole_experiment(A& assessor, const Objectives& goals, double sign = 1.0) const {
+    assessor.start(goals);
+    std::string verdicts;
+    for (std::size_t trial = 0; trial < setup_.trials; ++trial) {
+      verdicts += watch(assessor, run_of(trial), curve(trial, sign)) + " ";
+      assessor.trial_ended(run_of(trial), trial % 5 != 4);
+    }
+    return verdicts;
+  }
+
+  void follows_direction() {
+    if (!setup_.symmetric) return;
+    A down = make_();
+    A up = make_();
+    const std::string small = whole_experiment(down, Objectives(minimize));
+    const std::string large = whole_experiment(up, Objectives(maximize), -1.0);
+    report_.check(
+        1, "the same curves upside down are judged alike in the other direction", small == large, small + "/ " + large);
+  }
+
+  void judges_equally() {
+    A one = make_();
+    A other = make_();
+    const std::string first = whole_experiment(one, Objectives(minimize));
+    auto elsewhere = std::async(std::launch::async, [&] { return whole_experiment(other, Objectives(minimize)); });
+    const std::string second = elsewhere.get();
+    report_.check(2, "the verdict depends on the histories, not on the moment or the thread", first == second,
+                  first + "/ " + second);
+  }
+
+  void takes_odd_values() {
+    A assessor = make_();
+    assessor.start(Objectives(minimize));
+    const double infinity = std::numeric_limits<double>::infinity();
+    const Curve odd = {1.0, -infinity, infinity, std::nan(""), 1e308, -1e308};
+    static_cast<void>(watch(assessor, run_of(0), odd));
+    assessor.trial_ended(run_of(0), true);
+    const std::string verdicts = watch(assessor, run_of(1), curve(1));
+    report_.check(2, "values that are not finite do not break it", verdicts.size() == setup_.steps);
+  }
+
+  // Two equal experiments; in one of them others run at the same time, much better or much worse ones.
+  void ignores_the_living() {
+    for (const double value : {-100.0, 100.0}) {
+      A alone = make_();
+      A crowded = make_();
+      alone.start(Objectives(minimize));
+      crowded.start(Objectives(minimize));
+      for (std::size_t trial = 0; trial < 3; ++trial) {
+        static_cast<void>(watch(alone, run_of(trial), curve(trial)));
+        static_cast<void>(watch(crowded, run_of(trial), curve(trial)));
+        alone.trial_ended(run_of(trial), true);
+        crowded.trial_ended(run_of(trial), true);
+      }
+      for (std::size_t trial = 50; trial < 60; ++trial)
+        static_cast<void>(watch(crowded, run_of(trial), Curve(setup_.steps, value)));
+      std::string expected;
+      std::string seen;
+      for (std::size_t trial = 90; trial < 98; ++trial) {
+        expected += watch(alone, run_of(trial), curve(trial)) + " ";
+        seen += watch(crowded, run_of(trial), curve(trial)) + " ";
+      }
+      report_.check(3, "a history counts only after its trial ended", expected == seen, expected + "and " + seen);
+    }
+  }
+
+  void takes_silent_trials() {
+    A assessor = make_();
+    assessor.start(Objectives(minimize));
+    assessor.trial_ended(run_of(0), true);
+    assessor.trial_ended(run_of(1), false);
+    const std::string verdicts = watch(assessor, run_of(2), curve(2));
+    report_.check(3, "trials that end without a result do not break it", verdicts.size() == setup_.steps);
+  }
+
+  void resumes() {
+    A first = make_();
+    A resumed = make_();
+    static_cast<void>(whole_experiment(first, Objectives(minimize)));
+    resumed.start(Objectives(minimize));
+    for (std::size_t trial = 0; trial < setup_.trials; ++trial) {
+      const Curve stored = curve(trial);
+      static_cast<void>(resumed.assess(run_of(trial), stored));
+      resumed.trial_ended(run_of(trial), trial % 5 != 4);
+    }
+    std::string expected;
+    std::string seen;
+    for (std::size_t trial = 100; trial < 106; ++trial) {
+      expected += watch(first, run_of(trial), curve(trial)) + " ";
+      seen += watch(resumed, run_of(trial), curve(trial)) + " ";
+    }
+    report_.check(4, "after whole histories it judges as after the same ones step by step", expected == seen,
+                  expected + "and " + seen);
+  }
+
+  const std::function<A()>& make_;
+  const AssessorSetup& setup_;
+  ConformanceReport& report_;
+};
+
+}  // namespace detail
+
+/// Checks the promises of `nni::Assessor` that can be seen from outside, for any assessor.
+///
+/// The checks carry the numbers of the promises.
+///
+/// @param make   makes an assessor that was not started; all of them have equal settings
+/// @param setup  what to expect
+/// @returns      what was found
+template <Assessor A>
+[[nodiscard]] ConformanceReport check_assessor(const std::function<A()>& make, const AssessorSetup& setup = {}) {
+  ConformanceReport report;
+  detail::AssessorSuite<A>(make, setup, report).run();
+  return report;
+}
 
 }  // namespace nni::testing
 
@@ -1258,6 +1676,489 @@ class ManualClock {
 
 }  // namespace nni::testing
 
+// ---- nni/testing/scheduler_conformance.hpp
+
+namespace nni::testing {
+
+/// What the suite may ask of a scheduler.
+struct SchedulerSetup {
+  ResourceSnapshot idle{};                ///< machines on which nothing runs; empty: two machines with two devices each
+  std::vector<ResourceRequest> wishes{};  ///< empty: don't care, none, one device, two devices, and far too many
+  std::size_t endless = 200;              ///< a scheduler that places so many runs counts as one without a limit
+};
+
+namespace detail {
+
+inline ResourceSnapshot two_machines() {
+  ResourceSnapshot snapshot;
+  for (const char* name : {"alpha", "beta"}) {
+    Node& node = snapshot.nodes.emplace_back(name);
+    for (int index = 0; index < 2; ++index)
+      node.gpus.push_back({.index = index, .memory_bytes = 1ULL << 34, .free_memory_bytes = 1ULL << 34});
+  }
+  return snapshot;
+}
+
+inline std::string to_text(const ResourceRequest& want) {
+  return want.gpus ? std::to_string(*want.gpus) + " devices" : "whatever there is";
+}
+
+inline std::string to_text(const PlacementResult& answer) {
+  if (const auto* wait = std::get_if<Wait>(&answer)) return "Wait: " + wait->reason;
+  if (const auto* never = std::get_if<Impossible>(&answer)) return "Impossible: " + never->reason;
+  const Placement& placed = std::get<Placement>(answer);
+  std::string text = "on \"" + placed.node + "\"";
+  if (placed.gpus)
+    for (const int device : *placed.gpus) text += " " + std::to_string(device);
+  return text + (placed.gpus ? " visible" : "");
+}
+
+template <Scheduler S>
+class SchedulerSuite {
+ public:
+  SchedulerSuite(const std::function<S()>& make, SchedulerSetup setup, ConformanceReport& report)
+      : make_(make), setup_(std::move(setup)), report_(report) {
+    if (setup_.idle.nodes.empty()) setup_.idle = two_machines();
+    if (setup_.wishes.empty())
+      for (const int gpus : {-1, 0, 1, 2, 1000}) {
+        ResourceRequest& wish = setup_.wishes.emplace_back();
+        if (gpus >= 0) wish.gpus = gpus;
+      }
+  }
+
+  void run() {
+    report_.run_case(1, "equal histories", [this] { answers_equally(); });
+    for (const ResourceRequest& wish : setup_.wishes) {
+      report_.run_case(2, "a wish for " + to_text(wish), [this, &wish] { refuses_rightly(wish); });
+      report_.run_case(4, "filling up with " + to_text(wish), [this, &wish] { counts(wish); });
+    }
+  }
+
+ private:
+  // Goes through the same made-up history with two schedulers.
+  void answers_equally() {
+    S one = make_();
+    S other = make_();
+    CounterRandom random(seed(1), ParameterId{0});
+    std::vector<Placement> held;
+    bool equal = true;
+    for (int step = 0; step < 300 && equal; ++step) {
+      if (!held.empty() && random.uniform() < 0.4) {
+        const auto gone = held.begin() + static_cast<std::ptrdiff_t>(random.below(held.size()));
+        one.release(*gone);
+        other.release(*gone);
+        held.erase(gone);
+        continue;
+      }
+      const ResourceRequest& wish = setup_.wishes[random.below(setup_.wishes.size())];
+      const PlacementResult first = one.place(wish, setup_.idle);
+      const PlacementResult second = other.place(wish, setup_.idle);
+      equal = to_text(first) == to_text(second);
+      if (!equal) seen_ = to_text(first) + " and " + to_text(second);
+      if (const auto* placed = std::get_if<Placement>(&first)) held.push_back(*placed);
+    }
+    report_.check(1, "equal history and equal snapshot give an equal answer", equal, seen_);
+  }
+
+  void refuses_rightly(const ResourceRequest& wish) {
+    S fresh = make_();
+    const PlacementResult at_rest = fresh.place(wish, setup_.idle);
+    report_.check(2, "on idle machines " + to_text(wish) + " is placed or impossible: waiting would never end",
+                  !std::holds_alternative<Wait>(at_rest), to_text(at_rest));
+    check_reason(at_rest);
+    if (!std::holds_alternative<Placement>(at_rest)) {
+      const PlacementResult again = fresh.place(wish, setup_.idle);
+      report_.check(
+          1, "a refusal that is asked for again is the same", to_text(again) == to_text(at_rest), to_text(again));
+      return;
+    }
+    ResourceSnapshot busy = setup_.idle;
+    for (Node& node : busy.nodes)
+      for (GpuDevice& device : node.gpus) {
+        device.active = true;
+        device.free_memory_bytes = 0;
+      }
+    S another = make_();
+    const PlacementResult now = another.place(wish, busy);
+    report_.check(2, to_text(wish) + " is not impossible because others use the devices now",
+                  !std::holds_alternative<Impossible>(now), to_text(now));
+    check_reason(now);
+  }
+
+  void counts(const ResourceRequest& wish) {
+    S scheduler = make_();
+    const std::vector<Placement> all = fill(scheduler, wish);
+    if (all.empty()) return;
+    for (const Placement& placed : all) check_shape(wish, placed);
+    const bool endless = all.size() == setup_.endless;
+    if (wish.gpus.value_or(0) > 0)
+      report_.check(4, "devices that were handed out are taken: " + to_text(wish) + " come to an end", !endless);
+    if (endless) return;
+
+    const PlacementResult full = scheduler.place(wish, setup_.idle);
+    report_.check(2, to_text(wish) + " waits for what is taken, as it will be free again",
+                  std::holds_alternative<Wait>(full), to_text(full));
+    check_reason(full);
+    scheduler.release(all.front());
+    const std::vector<Placement> refilled = fill(scheduler, wish);
+    report_.check(
+        4, "what is released fits once more: " + to_text(wish), refilled.size() == 1, std::to_string(refilled.size()));
+
+    S resumed = make_();
+    for (const Placement& placed : all) resumed.hold(placed);
+    const PlacementResult held = resumed.place(wish, setup_.idle);
+    report_.check(
+        4, "what was told by hold is taken: " + to_text(wish), std::holds_alternative<Wait>(held), to_text(held));
+    for (const Placement& placed : all) resumed.release(placed);
+    const std::size_t again = fill(resumed, wish).size();
+    report_.check(4, "what was held and released is free: " + to_text(wish), again == all.size(),
+                  std::to_string(again) + " of " + std::to_string(all.size()));
+  }
+
+  std::vector<Placement> fill(S& scheduler, const ResourceRequest& wish) {
+    std::vector<Placement> all;
+    while (all.size() < setup_.endless) {
+      PlacementResult answer = scheduler.place(wish, setup_.idle);
+      auto* placed = std::get_if<Placement>(&answer);
+      if (placed == nullptr) break;
+      all.push_back(std::move(*placed));
+    }
+    return all;
+  }
+
+  void check_shape(const ResourceRequest& wish, const Placement& placed) {
+    const auto& nodes = setup_.idle.nodes;
+    const auto node =
+        std::find_if(nodes.begin(), nodes.end(), [&](const Node& one) { return one.name == placed.node; });
+    report_.check(5, "a placement names a machine of the snapshot, or none", placed.node.empty() || node != nodes.end(),
+                  to_text(PlacementResult(placed)));
+    if (!wish.gpus) return;
+    const std::vector<int> devices = placed.gpus.value_or(std::vector<int>{-1});
+    bool known = true;
+    for (const int device : devices)
+      known =
+          known && node != nodes.end() &&
+          std::any_of(node->gpus.begin(), node->gpus.end(), [&](const GpuDevice& one) { return one.index == device; });
+    const std::set<int> different(devices.begin(), devices.end());
+    report_.check(
+        5, "it has as many different devices as were asked for: " + to_text(wish),
+        placed.gpus && different.size() == static_cast<std::size_t>(*wish.gpus) && devices.size() == different.size() &&
+            (known || devices.empty()),
+        to_text(PlacementResult(placed)));
+  }
+
+  void check_reason(const PlacementResult& answer) {
+    if (std::holds_alternative<Placement>(answer)) return;
+    const auto* wait = std::get_if<Wait>(&answer);
+    const std::string& reason = wait != nullptr ? wait->reason : std::get<Impossible>(answer).reason;
+    report_.check(3, "a refusal says why, with numbers", reason.find_first_of("0123456789") != std::string::npos,
+                  to_text(answer));
+  }
+
+  const std::function<S()>& make_;
+  SchedulerSetup setup_;
+  ConformanceReport& report_;
+  std::string seen_;
+};
+
+}  // namespace detail
+
+/// Checks the promises of `nni::Scheduler` that can be seen from outside, for any scheduler.
+///
+/// The checks carry the numbers of the promises.
+///
+/// @param make   makes a scheduler that has placed nothing; all of them have equal settings
+/// @param setup  machines and wishes to try
+/// @returns      what was found
+template <Scheduler S>
+[[nodiscard]] ConformanceReport check_scheduler(const std::function<S()>& make, SchedulerSetup setup = {}) {
+  ConformanceReport report;
+  detail::SchedulerSuite<S>(make, std::move(setup), report).run();
+  return report;
+}
+
+}  // namespace nni::testing
+
+// ---- nni/testing/storage_conformance.hpp
+
+namespace nni::testing {
+
+/// What the suite works with.
+struct StorageSetup {
+  std::filesystem::path scratch{};  ///< a directory of this machine for files to send; empty: a temporary one
+  std::size_t large = 1 << 20;      ///< bytes of the file that is replaced while others read it
+};
+
+namespace detail {
+
+template <Storage S>
+class StorageSuite {
+ public:
+  StorageSuite(const std::function<S()>& make, StorageSetup setup, ConformanceReport& report)
+      : make_(make), setup_(std::move(setup)), report_(report) {}
+
+  void run() {
+    const bool temporary = setup_.scratch.empty();
+    if (temporary)
+      setup_.scratch = std::filesystem::temp_directory_path() / ("nni-conformance-" + ExperimentId::random().value);
+    std::filesystem::create_directories(setup_.scratch);
+    one(1, "files", &StorageSuite::files);
+    one(1, "directories", &StorageSuite::directories);
+    one(1, "a failed upload", &StorageSuite::failed_upload);
+    one(1, "replacing", &StorageSuite::replaces_whole);
+    one(2, "reading", &StorageSuite::reads);
+    one(3, "listing", &StorageSuite::lists);
+    one(4, "removing", &StorageSuite::removes);
+    one(5, "leaving the root", &StorageSuite::keeps_inside);
+    if constexpr (std::same_as<typename S::mount_type, HostPath>) one(6, "mount", &StorageSuite::mounts);
+    if (temporary) std::filesystem::remove_all(setup_.scratch);
+  }
+
+ private:
+  void one(int promise, const char* name, awaitable<void> (StorageSuite::*body)(S&, Context&)) {
+    report_.run_case(promise, name, [this, body] {
+      S storage = make_();
+      Runtime runtime;
+      runtime.run(async::with_timeout(guarded(storage, runtime.context(), body), std::chrono::seconds(60)));
+    });
+  }
+
+  // Each case has a directory of its own in the storage, which is removed behind it.
+  awaitable<void> guarded(S& storage, Context& context, awaitable<void> (StorageSuite::*body)(S&, Context&)) {
+    auto opening = storage.open(context);
+    co_await std::move(opening);
+    std::exception_ptr failure;
+    try {
+      auto work = (this->*body)(storage, context);
+      co_await std::move(work);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    auto clearing = storage.remove(RemotePath("conformance"));
+    co_await std::move(clearing);
+    auto closing = storage.close();
+    co_await std::move(closing);
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  std::filesystem::path local(const std::string& name, const std::string& text) const {
+    const std::filesystem::path path = setup_.scratch / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+    return path;
+  }
+
+  static std::string content(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }
+
+  static RemotePath remote(const std::string& name) { return RemotePath("conformance/" + name); }
+
+  static awaitable<void> send(S& storage, std::filesystem::path from, std::string name) {
+    auto sending = storage.upload(std::move(from), remote(name));
+    co_await std::move(sending);
+  }
+
+  static awaitable<std::string> whole(S& storage, std::string name) {
+    auto reading = storage.read(remote(name), 0, std::size_t{1} << 24);
+    co_return co_await std::move(reading);
+  }
+
+  template <class T>
+  static awaitable<boost::system::error_code> code_of(awaitable<T> work) {
+    boost::system::error_code code;
+    try {
+      co_await std::move(work);
+    } catch (const boost::system::system_error& error) {
+      code = error.code();
+    }
+    co_return code;
+  }
+
+  awaitable<void> files(S& storage, Context&) {
+    std::string text(200'000, '\0');
+    for (std::size_t at = 0; at < text.size(); ++at) text[at] = static_cast<char>(at * 31 % 256);
+    auto sending = send(storage, local("binary", text), "deep/down/binary");
+    co_await std::move(sending);
+    auto reading = whole(storage, "deep/down/binary");
+    const std::string back = co_await std::move(reading);
+    report_.check(1, "a file comes back byte for byte", back == text, std::to_string(back.size()) + " bytes");
+    const std::filesystem::path target = setup_.scratch / "back" / "binary";
+    std::filesystem::create_directories(target.parent_path());
+    auto fetching = storage.download(remote("deep/down/binary"), target);
+    co_await std::move(fetching);
+    report_.check(1, "and can be downloaded", content(target) == text);
+    auto again = send(storage, local("binary", "short"), "deep/down/binary");
+    co_await std::move(again);
+    auto reading_again = whole(storage, "deep/down/binary");
+    const std::string replaced = co_await std::move(reading_again);
+    report_.check(1, "a second upload takes the place of the first", replaced == "short", replaced.substr(0, 40));
+  }
+
+  awaitable<void> directories(S& storage, Context&) {
+    local("tree/one.txt", "1");
+    local("tree/below/two.txt", "2");
+    auto sending = send(storage, setup_.scratch / "tree", "tree");
+    co_await std::move(sending);
+    auto reading = whole(storage, "tree/below/two.txt");
+    const std::string two = co_await std::move(reading);
+    report_.check(1, "a directory is uploaded with everything in it", two == "2", two);
+    const std::filesystem::path target = setup_.scratch / "tree-back";
+    auto fetching = storage.download(remote("tree"), target);
+    co_await std::move(fetching);
+    report_.check(1, "and can be downloaded as a directory",
+                  content(target / "one.txt") == "1" && content(target / "below" / "two.txt") == "2");
+  }
+
+  awaitable<void> failed_upload(S& storage, Context&) {
+    auto sending = send(storage, local("kept", "kept"), "kept");
+    co_await std::move(sending);
+    auto failing = code_of(send(storage, setup_.scratch / "there-is-no-such-file", "kept"));
+    const bool refused = Errc::not_found == co_await std::move(failing);
+    report_.check(1, "uploading a file that does not exist is Errc::not_found", refused);
+    auto reading = whole(storage, "kept");
+    const std::string back = co_await std::move(reading);
+    report_.check(1, "an upload that fails leaves the destination as it was", back == "kept", back);
+  }
+
+  // Reads a file again and again while another one is put in its place.
+  awaitable<void> replaces_whole(S& storage, Context& context) {
+    auto first = send(storage, local("large", std::string(setup_.large, 'a')), "large");
+    co_await std::move(first);
+    bool replaced = false;
+    bool torn = false;
+    async::task_group group(context);
+    for (int reader = 0; reader < 2; ++reader) group.spawn(watch(storage, replaced, torn));
+    auto second = send(storage, local("large", std::string(setup_.large, 'b')), "large");
+    std::exception_ptr failure;
+    try {
+      co_await std::move(second);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    replaced = true;
+    auto all = group.join();
+    co_await std::move(all);
+    if (failure) std::rethrow_exception(failure);
+    report_.check(1, "who reads while a file is replaced sees the old one or the new one, whole", !torn);
+  }
+
+  awaitable<void> watch(S& storage, const bool& replaced, bool& torn) {
+    const auto executor = co_await boost::asio::this_coro::executor;
+    while (!replaced) {
+      auto reading = whole(storage, "large");
+      const std::string seen = co_await std::move(reading);
+      if (seen.size() != setup_.large || seen.front() != seen.back()) torn = true;
+      // A storage that never suspends would not let the upload go on.
+      auto turn = boost::asio::post(executor, boost::asio::use_awaitable);
+      co_await std::move(turn);
+    }
+  }
+
+  awaitable<void> reads(S& storage, Context&) {
+    auto sending = send(storage, local("ten", "0123456789"), "ten");
+    co_await std::move(sending);
+    std::string seen;
+    for (const auto& [offset, length] : {std::pair{2, 3}, {8, 100}, {10, 5}, {1000, 5}, {0, 0}}) {
+      auto reading = storage.read(remote("ten"), static_cast<std::uint64_t>(offset), static_cast<std::size_t>(length));
+      seen += co_await std::move(reading);
+      seen += "|";
+    }
+    report_.check(2, "a read past the end returns what exists, an empty string at the end", seen == "234|89||||", seen);
+    auto missing = code_of(storage.read(remote("nothing"), 0, 1));
+    const bool refused = Errc::not_found == co_await std::move(missing);
+    report_.check(2, "reading a file that does not exist is Errc::not_found", refused);
+    auto fetching = code_of(storage.download(remote("nothing"), setup_.scratch / "nothing"));
+    const bool refused_too = Errc::not_found == co_await std::move(fetching);
+    report_.check(2, "and so is downloading it", refused_too);
+  }
+
+  awaitable<void> lists(S& storage, Context&) {
+    for (const char* name : {"list/b", "list/a", "list/c/inside", "list/10", "list/9"}) {
+      auto sending = send(storage, local("listed", "four"), name);
+      co_await std::move(sending);
+    }
+    auto listing = storage.list(remote("list"));
+    const std::vector<FileInfo> entries = co_await std::move(listing);
+    std::string seen;
+    for (const FileInfo& entry : entries) {
+      seen += entry.name;
+      seen += entry.directory ? "/ " : ":" + std::to_string(entry.size) + " ";
+    }
+    report_.check(3, "a directory is listed in the order of names, with sizes", seen == "10:4 9:4 a:4 b:4 c/ ", seen);
+    auto missing = code_of(storage.list(remote("no-directory")));
+    const bool refused = Errc::not_found == co_await std::move(missing);
+    report_.check(3, "listing a directory that does not exist is Errc::not_found", refused);
+  }
+
+  awaitable<void> removes(S& storage, Context&) {
+    for (const char* name : {"gone/one", "gone/below/two", "gone-not"}) {
+      auto sending = send(storage, local("removed", "text"), name);
+      co_await std::move(sending);
+    }
+    auto nothing = code_of(storage.remove(remote("never-was")));
+    const bool accepted = !co_await std::move(nothing);
+    report_.check(4, "removing what does not exist succeeds", accepted);
+    auto removing = storage.remove(remote("gone"));
+    co_await std::move(removing);
+    auto below = code_of(whole(storage, "gone/below/two"));
+    const bool empty = Errc::not_found == co_await std::move(below);
+    report_.check(4, "a directory is removed with everything in it", empty);
+    auto beside = code_of(whole(storage, "gone-not"));
+    const bool kept = !co_await std::move(beside);
+    report_.check(4, "and nothing else", kept);
+  }
+
+  awaitable<void> keeps_inside(S& storage, Context&) {
+    const std::filesystem::path file = local("outside", "text");
+    std::string leaving;
+    for (const char* name : {"..", "../outside", "a/../../outside", "/etc/passwd"}) {
+      const RemotePath path{std::string(name)};
+      auto sending = code_of(storage.upload(file, path));
+      if (Errc::storage_failed != co_await std::move(sending)) leaving += "upload to " + path.value + "; ";
+      auto fetching = code_of(storage.download(path, setup_.scratch / "fetched"));
+      if (Errc::storage_failed != co_await std::move(fetching)) leaving += "download of " + path.value + "; ";
+      auto reading = code_of(storage.read(path, 0, 1));
+      if (Errc::storage_failed != co_await std::move(reading)) leaving += "read of " + path.value + "; ";
+      auto listing = code_of(storage.list(path));
+      if (Errc::storage_failed != co_await std::move(listing)) leaving += "list of " + path.value + "; ";
+    }
+    report_.check(5, "a path that leaves the root is Errc::storage_failed", leaving.empty(), leaving);
+  }
+
+  awaitable<void> mounts(S& storage, Context&) {
+    auto sending = send(storage, local("mounted", "seen"), "mounted");
+    co_await std::move(sending);
+    const HostPath place = storage.mount(TrialId{1});
+    report_.check(6, "a trial finds the files below the path that mount gives",
+                  content(place.path / "conformance" / "mounted") == "seen", place.path.string());
+  }
+
+  const std::function<S()>& make_;
+  StorageSetup setup_;
+  ConformanceReport& report_;
+};
+
+}  // namespace detail
+
+/// Checks the promises of `nni::Storage` that can be seen from outside, for any storage.
+///
+/// It works below the directory `conformance` of the storage and removes it behind each case. The checks carry the
+/// numbers of the promises.
+///
+/// @param make   makes a storage that is not open; all of them share one place
+/// @param setup  local files and sizes
+/// @returns      what was found
+template <Storage S>
+[[nodiscard]] ConformanceReport check_storage(const std::function<S()>& make, StorageSetup setup = {}) {
+  ConformanceReport report;
+  detail::StorageSuite<S>(make, std::move(setup), report).run();
+  return report;
+}
+
+}  // namespace nni::testing
+
 // ---- nni/testing/transport_conformance.hpp
 
 namespace nni::testing {
@@ -1633,6 +2534,224 @@ template <class T, Storage Store>
     const std::function<T()>& make, const std::function<Store()>& make_store, const TransportTrial& trial) {
   ConformanceReport report;
   detail::TransportSuite<T, Store>(make, make_store, trial, report).run();
+  return report;
+}
+
+}  // namespace nni::testing
+
+// ---- nni/testing/tuner_conformance.hpp
+
+namespace nni::testing {
+
+/// What the suite tries a tuner with.
+struct TunerSetup {
+  SearchSpace space{};      ///< what it can search; empty: one with numbers, integers, choices and a conditional branch
+  SearchSpace other{};      ///< another one for `update_search_space`; empty: the same keys with other limits
+  std::size_t rounds = 40;  ///< suggestions per case
+};
+
+namespace detail {
+
+inline SearchSpace space_for_tuners(double from, double to) {
+  return SearchSpace{loguniform("rate", 1e-5, 1.0), randint("depth", 1, 9), uniform("share", from, to),
+                     choice("optimizer", {branch("sgd", {uniform("momentum", 0.0, 1.0)}), branch("adam")})};
+}
+
+template <Tuner T>
+class TunerSuite {
+ public:
+  TunerSuite(const std::function<T()>& make, TunerSetup setup, ConformanceReport& report)
+      : make_(make), setup_(std::move(setup)), report_(report) {
+    if (setup_.space.empty()) setup_.space = space_for_tuners(0.0, 1.0);
+    if (setup_.other.empty()) setup_.other = space_for_tuners(2.0, 3.0);
+  }
+
+  void run() {
+    report_.run_case(1, "suggestions", [this] { fits_the_space(); });
+    report_.run_case(2, "equal histories", [this] { repeats_itself(); });
+    report_.run_case(3, "a space of six configurations", [this] { ends_properly(); });
+    report_.run_case(4, "trials without a value", [this] { takes_every_outcome(); });
+    report_.run_case(4, "results out of order", [this] { takes_any_order(); });
+    report_.run_case(5, "another space", [this] { follows_the_space(); });
+    report_.run_case(6, "resume", [this] { resumes(); });
+  }
+
+ private:
+  static TrialOutcome outcome_of(std::uint64_t k, Parameters parameters, TrialJobStatus status,
+                                 std::optional<double> value) {
+    TrialOutcome outcome;
+    outcome.trial = TrialId{k + 1};
+    outcome.parameter = ParameterId{k};
+    outcome.parameters = std::move(parameters);
+    outcome.status = status;
+    outcome.value = value;
+    return outcome;
+  }
+
+  // A made-up result that follows from k alone.
+  static TrialOutcome good(std::uint64_t k, Parameters parameters) {
+    const double value = std::abs(static_cast<double>(k * 37 % 101) - 50.0);
+    return outcome_of(k, std::move(parameters), TrialJobStatus::succeeded, value);
+  }
+
+  void check_fit(int promise, const std::string& what, const SearchSpace& space,
+                 const std::optional<Parameters>& answer) {
+    const bool fits = answer && space.to_point(*answer).has_value();
+    if (!fits) report_.check(promise, what, false, answer ? answer->text() : "nothing");
+  }
+
+  // One after the other, each with its result; the texts of the suggestions, and the outcomes for a resume.
+  std::vector<std::string> one_by_one(T& tuner, std::uint64_t from, std::uint64_t to,
+                                      std::vector<TrialOutcome>* history = nullptr) {
+    std::vector<std::string> texts;
+    for (std::uint64_t k = from; k < to; ++k) {
+      std::optional<Parameters> answer = tuner.generate(ParameterId{k});
+      if (!answer) break;
+      texts.push_back(answer->text());
+      const TrialOutcome outcome = good(k, std::move(*answer));
+      tuner.observe(outcome);
+      if (history != nullptr) history->push_back(outcome);
+    }
+    return texts;
+  }
+
+  void fits_the_space() {
+    for (const Direction direction : {minimize, maximize}) {
+      T tuner = make_();
+      tuner.start(setup_.space, Objectives(direction));
+      const std::vector<std::string> texts = one_by_one(tuner, 0, setup_.rounds);
+      for (const std::string& text : texts)
+        check_fit(1, "every suggestion fits the space that start was given", setup_.space, Parameters(text));
+      report_.check(1, "it suggests something", !texts.empty());
+    }
+  }
+
+  void repeats_itself() {
+    T one = make_();
+    T other = make_();
+    one.start(setup_.space, Objectives(minimize));
+    other.start(setup_.space, Objectives(minimize));
+    const std::vector<std::string> first = one_by_one(one, 0, setup_.rounds);
+    auto elsewhere = std::async(std::launch::async, [&] { return one_by_one(other, 0, setup_.rounds); });
+    const std::vector<std::string> second = elsewhere.get();
+    report_.check(
+        2, "the same calls give the same suggestions, on whatever thread", first == second, difference(first, second));
+  }
+
+  void ends_properly() {
+    const SearchSpace small{choice("a", {1, 2, 3}), choice("b", {true, false})};
+    T tuner = make_();
+    tuner.start(small, Objectives(minimize));
+    std::uint64_t k = 0;
+    std::optional<Parameters> answer = tuner.generate(ParameterId{k});
+    for (; answer && k < 200; answer = tuner.generate(ParameterId{k})) {
+      check_fit(3, "what it suggests until the end fits the space", small, answer);
+      tuner.observe(good(k++, std::move(*answer)));
+    }
+    report_.check(3, "a space of six configurations gives at least one", k > 0);
+    if (answer) return;
+    const bool still = !tuner.generate(ParameterId{k});
+    report_.check(3, "after nothing there is nothing more, until the next result", still);
+    tuner.observe(outcome_of(k, Parameters("{\"a\":1,\"b\":true}"), TrialJobStatus::succeeded, 0.5));
+    const std::optional<Parameters> more = tuner.generate(ParameterId{k});
+    if (more) check_fit(3, "what it has after the next result fits the space", small, more);
+  }
+
+  void takes_every_outcome() {
+    T tuner = make_();
+    tuner.start(setup_.space, Objectives(minimize));
+    const std::vector<std::pair<TrialJobStatus, std::optional<double>>> ends = {
+        {TrialJobStatus::failed, std::nullopt},        {TrialJobStatus::succeeded, std::nullopt},
+        {TrialJobStatus::early_stopped, 0.5},          {TrialJobStatus::early_stopped, std::nullopt},
+        {TrialJobStatus::user_canceled, std::nullopt}, {TrialJobStatus::succeeded, 0.25}};
+    for (std::uint64_t k = 0; k < setup_.rounds; ++k) {
+      std::optional<Parameters> answer = tuner.generate(ParameterId{k});
+      check_fit(4, "after trials without a value it goes on", setup_.space, answer);
+      if (!answer) return;
+      const auto& [status, value] = ends[k % ends.size()];
+      tuner.observe(outcome_of(k, std::move(*answer), status, value));
+    }
+    report_.check(4, "trials that failed, were stopped or have no value do not break it", true);
+  }
+
+  void takes_any_order() {
+    T tuner = make_();
+    tuner.start(setup_.space, Objectives(maximize));
+    std::uint64_t next = 0;
+    for (int batch = 0; batch < 5; ++batch) {
+      std::vector<TrialOutcome> in_flight;
+      for (int one = 0; one < 8; ++one, ++next)
+        if (std::optional<Parameters> answer = tuner.generate(ParameterId{next}))
+          in_flight.push_back(good(next, std::move(*answer)));
+      for (std::size_t at = in_flight.size(); at-- > 0;) tuner.observe(in_flight[at]);
+    }
+    check_fit(4, "results in any order leave it able to suggest", setup_.space, tuner.generate(ParameterId{next}));
+    report_.check(4, "eight trials at a time, observed in reverse, do not break it", true);
+  }
+
+  void follows_the_space() {
+    T tuner = make_();
+    tuner.start(setup_.space, Objectives(minimize));
+    std::vector<TrialOutcome> history;
+    one_by_one(tuner, 0, setup_.rounds / 2, &history);
+    const std::optional<Parameters> flying = tuner.generate(ParameterId{setup_.rounds / 2});
+    tuner.update_search_space(setup_.other);
+    // A trial of the old space that ends now may not fit the new one.
+    if (flying) tuner.observe(good(setup_.rounds / 2, *flying));
+    bool fits = true;
+    std::string seen;
+    for (std::uint64_t k = setup_.rounds / 2 + 1; k <= setup_.rounds; ++k) {
+      const std::optional<Parameters> answer = tuner.generate(ParameterId{k});
+      if (!answer || !setup_.other.to_point(*answer)) {
+        fits = false;
+        seen = answer ? answer->text() : "nothing";
+        break;
+      }
+      tuner.observe(good(k, *answer));
+    }
+    report_.check(5, "after update_search_space suggestions come from the new space", fits, seen);
+  }
+
+  void resumes() {
+    const std::uint64_t before = setup_.rounds / 2;
+    T first = make_();
+    first.start(setup_.space, Objectives(minimize));
+    std::vector<TrialOutcome> history;
+    one_by_one(first, 0, before, &history);
+    const std::vector<std::string> expected = one_by_one(first, before, setup_.rounds);
+
+    T resumed = make_();
+    resumed.start(setup_.space, Objectives(minimize));
+    for (const TrialOutcome& outcome : history) resumed.observe(outcome);
+    const std::vector<std::string> seen = one_by_one(resumed, before, setup_.rounds);
+    report_.check(
+        6, "after a resume suggestion k is what it would have been", expected == seen, difference(expected, seen));
+  }
+
+  static std::string difference(const std::vector<std::string>& one, const std::vector<std::string>& other) {
+    for (std::size_t k = 0; k < one.size() && k < other.size(); ++k)
+      if (one[k] != other[k]) return one[k] + " and " + other[k];
+    return std::to_string(one.size()) + " and " + std::to_string(other.size()) + " suggestions";
+  }
+
+  const std::function<T()>& make_;
+  TunerSetup setup_;
+  ConformanceReport& report_;
+};
+
+}  // namespace detail
+
+/// Checks the promises of `nni::Tuner` that can be seen from outside, for any tuner.
+///
+/// The checks carry the numbers of the promises. It takes about ten times `setup.rounds` suggestions.
+///
+/// @param make   makes a tuner that was not started; all of them have equal settings and the same seed
+/// @param setup  search spaces to try
+/// @returns      what was found
+template <Tuner T>
+[[nodiscard]] ConformanceReport check_tuner(const std::function<T()>& make, TunerSetup setup = {}) {
+  ConformanceReport report;
+  detail::TunerSuite<T>(make, std::move(setup), report).run();
   return report;
 }
 
