@@ -146,8 +146,8 @@ TEST_CASE("sqlite: after a loss of power the store opens and holds what was call
       CHECK((!verdict.found || *verdict.found >= verdict.expected));
     }
   }
-  std::cout << "power_loss sqlite: " << images << " images, " << missing << " with synced records missing, " << unopened
-            << " that do not open, " << torn << " that are no prefix (NNI_TEST_SEED=" << seed << ")\n";
+  std::cout << "power loss, sqlite: seed " << seed << ", " << images << " images of fresh stores, " << missing
+            << " synced records missing, " << torn << " out of order, " << unopened << " not opened\n";
 }
 
 TEST_CASE("sqlite: the images of a loss of power tell a sync from a write", "[datastore][power]") {
