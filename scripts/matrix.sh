@@ -18,5 +18,6 @@ rm -f "$CCACHE_STATSLOG"
 
 row "gcc 12, Debug, ASan+UBSan: crash points, 350 random kills, sabotage" scripts/crash.sh --full --no-install
 row "gcc 12, Debug, ASan+UBSan: 1,000 losses of power for each store" scripts/power_loss.sh
+row "gcc 12, Debug, ASan+UBSan: ten minutes of random experiments, operations and faults" scripts/soak.sh 10 --no-install
 
 close_rows

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Runs random experiments with random operations and faults under AddressSanitizer, and checks what must always hold.
+#
+#   scripts/soak.sh [MINUTES] [--seed N] [--round K] [--preset NAME] [--no-install]
+#
+# A round draws space, tuner, store, limits and what is done to it from its seed: changes while it runs, pauses, cancels,
+# stops, resumes, a call of the store that fails once. The table at the end says how often each invariant was checked.
+# The first that does not hold ends it, with the seed and the round. The last line is "N passed, N failed, N skipped".
+#
+#   MINUTES         how long; 1
+#   --seed N        draws the rounds of an earlier run again; otherwise a fresh seed, which is printed
+#   --round K       only this round of the seed
+#   --preset NAME   a preset of CMakePresets.json: asan (default), dev, header-only, release, tsan, clang
+#   --no-install    takes everything as installed
+set -uo pipefail
+. "$(dirname "$0")/lib.sh"
+
+preset=asan install=yes minutes=1 options=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --preset) preset=${2:?--preset needs a name} && shift ;;
+    --no-install) install=no ;;
+    --seed | --round) options+=("$1" "${2:?"$1 needs a number"}") && shift ;;
+    --help | -h) print_help && exit 0 ;;
+    *[!0-9]* | '') die "'$1' is no number of minutes; see --help" ;;
+    *) minutes=$1 ;;
+  esac
+  shift
+done
+
+give_up() {
+  echo "0 passed, 1 failed, 0 skipped"
+  exit 1
+}
+
+cd "$root" || exit 1
+if [ "$install" = yes ]; then install_packages "${build_packages[@]}" "${test_packages[@]}" || give_up; fi
+build=$root/build/$preset
+phase "configuring $preset" cmake --preset "$preset" "-DNNI_WARNINGS_AS_ERRORS=${NNI_WARNINGS_AS_ERRORS:-OFF}" || give_up
+phase "building the soak program" cmake --build "$build" --target soak -j "$(jobs)" || give_up
+output=$logs/soak.txt
+mkdir -p "$logs"
+"$build/bin/soak" --seconds $((minutes * 60)) "${options[@]}" 2>&1 | tee "$output"
+[ "${PIPESTATUS[0]}" = 0 ] && exit 0
+# A sanitizer ends the program without its last line.
+tail -n 1 "$output" | grep -qE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' || give_up
+exit 1
