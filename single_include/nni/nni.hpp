@@ -17408,9 +17408,11 @@ NNI_INLINE std::vector<Metric> JournalReader::metrics(TrialId trial) {
   std::unique_lock lock(state_->mutex);
   const std::uint64_t last = state_->index.last_value(trial);
   lock.unlock();
-  std::vector<Metric> result = values(last);
-  std::stable_sort(
-      result.begin(), result.end(), [](const Metric& a, const Metric& b) { return a.run.attempt < b.run.attempt; });
+  // A late value of an earlier attempt stands with its attempt.
+  std::map<std::uint32_t, std::vector<Metric>> by_attempt;
+  for (Metric& metric : values(last)) by_attempt[metric.run.attempt].push_back(std::move(metric));
+  std::vector<Metric> result;
+  for (auto& [attempt, metrics] : by_attempt) std::move(metrics.begin(), metrics.end(), std::back_inserter(result));
   return result;
 }
 
@@ -31052,8 +31054,7 @@ NNI_INLINE void Tpe::sort_records() {
   const auto begin = model.order.begin();
   const auto middle = begin + static_cast<std::ptrdiff_t>(model.sorted);
   if (model.order.end() - middle > 16) {
-    std::sort(middle, model.order.end(), better);
-    std::inplace_merge(begin, middle, model.order.end(), better);
+    std::sort(begin, model.order.end(), better);
   } else {
     for (auto next = middle; next != model.order.end(); ++next)
       std::rotate(std::upper_bound(begin, next, *next, better), next, next + 1);

@@ -199,8 +199,7 @@ NNI_INLINE void Tpe::sort_records() {
   const auto begin = model.order.begin();
   const auto middle = begin + static_cast<std::ptrdiff_t>(model.sorted);
   if (model.order.end() - middle > 16) {
-    std::sort(middle, model.order.end(), better);
-    std::inplace_merge(begin, middle, model.order.end(), better);
+    std::sort(begin, model.order.end(), better);
   } else {
     for (auto next = middle; next != model.order.end(); ++next)
       std::rotate(std::upper_bound(begin, next, *next, better), next, next + 1);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <map>
 #include <utility>
 #include <variant>
 
@@ -103,9 +105,11 @@ NNI_INLINE std::vector<Metric> JournalReader::metrics(TrialId trial) {
   std::unique_lock lock(state_->mutex);
   const std::uint64_t last = state_->index.last_value(trial);
   lock.unlock();
-  std::vector<Metric> result = values(last);
-  std::stable_sort(
-      result.begin(), result.end(), [](const Metric& a, const Metric& b) { return a.run.attempt < b.run.attempt; });
+  // A late value of an earlier attempt stands with its attempt.
+  std::map<std::uint32_t, std::vector<Metric>> by_attempt;
+  for (Metric& metric : values(last)) by_attempt[metric.run.attempt].push_back(std::move(metric));
+  std::vector<Metric> result;
+  for (auto& [attempt, metrics] : by_attempt) std::move(metrics.begin(), metrics.end(), std::back_inserter(result));
   return result;
 }
 
