@@ -140,7 +140,8 @@ class Experiment {
   /// Runs the experiment to its end on the calling thread. Ctrl-C stops it cleanly, a second one at once.
   ///
   /// @returns what it came to; also for one that was stopped
-  /// @throws Error  when it cannot go on; the state ERROR and the reason are recorded first
+  /// @throws Error  when it cannot go on; the state ERROR and the reason are recorded first. Also when everything ran,
+  ///                but its end could not be kept by the data store
   Summary run();
 
   /// The same on an executor of the caller.
@@ -204,7 +205,7 @@ class Experiment {
   awaitable<void> count_if_unfitting(std::uint64_t& count, TrialJobDetail trial);
   [[nodiscard]] bool fits(const Parameters& parameters) const;
   awaitable<void> close_policies(Context& context);
-  awaitable<void> close_one(Context& context, awaitable<void> work, const char* what);
+  awaitable<std::exception_ptr> close_one(Context& context, awaitable<void> work, const char* what);
   awaitable<void> collect(std::vector<TrialJobDetail>& into, TrialJobDetail trial);
   LedgerOptions ledger_options() const;
   ProfileChanged first_profile(Context& context) const;
@@ -236,7 +237,7 @@ class Experiment {
   detail::Board* board_ = nullptr;  // while it runs
   bool stop_requested_ = false;
   std::shared_ptr<detail::ControlCore> control_;
-  std::exception_ptr clean_up_failure_;
+  std::exception_ptr unkept_;  // why records of this run are not all in the store
 };
 
 /// The service comes after the options, the policies in any order.

@@ -105,6 +105,8 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   Summary summary = co_await std::move(closing);
   board_ = nullptr;
   if (failure) std::rethrow_exception(failure);
+  // A summary would promise that its trials can be read again.
+  if (unkept_) std::rethrow_exception(unkept_);
   co_return summary;
 }
 
@@ -124,20 +126,23 @@ awaitable<void> Experiment<Service, Policies...>::close_policies(Context& contex
   auto storage = quietly(storage_.close(), "storage");
   co_await std::move(storage);
   auto store = quietly(store_.close(), "data store");
-  co_await std::move(store);
+  const std::exception_ptr unkept = co_await std::move(store);
+  if (!unkept_) unkept_ = unkept;
 }
 
-// One policy that cannot be closed must not keep the others open.
+// One policy that cannot be closed must not keep the others open. @returns why it could not; null when it was
 template <class Service, class... Policies>
-awaitable<void> Experiment<Service, Policies...>::close_one(Context& context, awaitable<void> work, const char* what) {
+awaitable<std::exception_ptr> Experiment<Service, Policies...>::close_one(
+    Context& context, awaitable<void> work, const char* what) {
   try {
     NNI_CRASH_POINT("clean-up");
     auto limited = async::with_timeout(std::move(work), context.shutdown_limit() + std::chrono::seconds(1));
     co_await std::move(limited);
   } catch (const std::exception& error) {
     context.log().error("experiment", std::string(what) + " could not be closed: " + error.what());
-    if (!clean_up_failure_) clean_up_failure_ = std::current_exception();
+    co_return std::current_exception();
   }
+  co_return nullptr;
 }
 
 template <class Service, class... Policies>
@@ -175,6 +180,7 @@ awaitable<Summary> Experiment<Service, Policies...>::close_all(
     co_await std::move(reading);
   } catch (const std::exception& error) {
     context.log().error("experiment", std::string("the end could not be recorded: ") + error.what());
+    unkept_ = std::current_exception();
   }
   auto closing = close_policies(context);
   co_await std::move(closing);

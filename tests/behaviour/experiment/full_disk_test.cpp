@@ -36,7 +36,39 @@ ExperimentOptions options(const nni_test::TemporaryDirectory& place, Resume resu
       .shutdown_limit = std::chrono::seconds(2)};
 }
 
+// Loses its last records: it can hand out nothing any more, or cannot be closed.
+class Failing : public datastore::Memory {
+ public:
+  enum class Where { page, close };
+  explicit Failing(Where where) : where_(where) {}
+
+  awaitable<TrialPage> page(TrialQuery query) {
+    if (where_ == Where::page) throw Error(Errc::storage_failed, "the disk is gone");
+    auto work = datastore::Memory::page(std::move(query));
+    TrialPage result = co_await std::move(work);
+    co_return result;
+  }
+  awaitable<void> close() {
+    auto work = datastore::Memory::close();
+    co_await std::move(work);
+    if (where_ == Where::close) throw Error(Errc::storage_failed, "the disk is gone");
+  }
+
+ private:
+  Where where_;
+};
+
 }  // namespace
+
+TEST_CASE("experiment: gives no summary of what its store could not keep to the end", "[experiment][faults]") {
+  const auto where = GENERATE(Failing::Where::page, Failing::Where::close);
+  Experiment experiment{
+      ExperimentOptions{.max_trials = 3, .handle_signals = false},
+      platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(1.0); }},
+      tuning::Random{SearchSpace{uniform("x", -1.0, 1.0)}, seed(3)}, Failing{where}};
+
+  CHECK_THROWS_WITH(experiment.run(), Catch::Contains("the disk is gone"));
+}
 
 TEST_CASE("experiment: a full disk pauses it with the reason, and it goes on when there is space",
           "[experiment][faults]") {

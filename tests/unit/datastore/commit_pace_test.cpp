@@ -136,3 +136,20 @@ TEST_CASE("who waits in company is held until the others pause", "[datastore][pa
     CHECK(pace.due(now) <= now);
   }
 }
+
+TEST_CASE("who waits in company is not held where records come faster than a timer is exact", "[datastore][pace]") {
+  CommitPace pace;
+  SteadyPoint now = start;
+  // A hundred records in each commit, which takes half a millisecond.
+  for (int round = 0; round < 1000; ++round) {
+    pace.appended(50, now);
+    pace.waiting(now);
+    pace.taken();
+    now += 500us;
+    pace.appended(50, now);
+    pace.committed();
+  }
+  pace.waiting(now);
+
+  CHECK(pace.due(now) <= now);
+}

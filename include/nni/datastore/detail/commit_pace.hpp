@@ -13,13 +13,16 @@ namespace nni::datastore::detail {
 /// A commit costs as much as twenty records, so records that come fast are gathered. At low rates nothing waits.
 /// Above 500 records per second the queue is held for up to 2 ms or 256 records, but never for somebody who waits
 /// alone: as long as nothing else arrives while commits are waited for, holding gathers nothing and only delays the
-/// one that everything hangs on (one trial after the other). When others do arrive, a pause of 0.2 ms among them
-/// ends the hold.
+/// one that everything hangs on (one trial after the other). When others do arrive, a pause among them as long as eight
+/// usual gaps, 0.2 ms at most, ends the hold. Where that is shorter than a timer is exact, nothing is held: enough
+/// comes while the commit before is under way, and a hold would leave both sides idle.
 class CommitPace {
  public:
   static constexpr std::size_t enough = 256;
   static constexpr Duration longest_hold = std::chrono::milliseconds(2);
-  static constexpr Duration pause = std::chrono::microseconds(200);
+  static constexpr Duration longest_pause = std::chrono::microseconds(200);
+  static constexpr Duration shortest_pause = std::chrono::microseconds(80);
+  static constexpr double gaps = 8.0;
   static constexpr double gathering_rate = 500.0;  ///< records per second
 
   /// Records were queued.
@@ -42,10 +45,12 @@ class CommitPace {
 
   /// The moment at which the queue should be committed; in the past: now.
   [[nodiscard]] SteadyPoint due(SteadyPoint now) const noexcept {
-    if (hurried_ || queued_ >= enough || rate(now) <= gathering_rate) return now;
+    const double records_per_second = rate(now);
+    if (hurried_ || queued_ >= enough || records_per_second <= gathering_rate) return now;
     if (!waited_for_) return first_ + longest_hold;
-    if (alone_ >= alone_rounds) return now;
-    return std::min(first_ + longest_hold, last_ + pause);
+    const auto pause = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(gaps / records_per_second));
+    if (alone_ >= alone_rounds || pause < shortest_pause) return now;
+    return std::min(first_ + longest_hold, last_ + std::min(pause, longest_pause));
   }
 
   /// The queue is being committed.

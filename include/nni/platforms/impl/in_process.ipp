@@ -14,6 +14,8 @@
 #include <variant>
 #include <vector>
 
+#include <boost/asio/post.hpp>
+
 #include <nni/async/event.hpp>
 #include <nni/async/timeout.hpp>
 #include <nni/core/error.hpp>
@@ -41,16 +43,34 @@ class InProcess::Pool {
     return started;
   }
 
-  void submit(TrialJobForm form) {
-    const std::lock_guard lock(mutex_);
-    const RunId run = form.run;
-    if (!calls_.try_emplace(run).second) return;
-    queue_.push_back(std::move(form));
-    work_.notify_one();
+  /// Keeps a job until `hand_over`, on the executor. Jobs come in bursts, when a batch of intents is recorded; threads
+  /// that are woken by the first of them would fight with the executor for the lock at each of the others.
+  /// @returns true when `hand_over` has to be called soon
+  bool stage(TrialJobForm form) {
+    staged_.push_back(std::move(form));
+    return staged_.size() == 1;
+  }
+
+  /// Lets the threads have what was staged.
+  void hand_over() {
+    if (staged_.empty()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      for (TrialJobForm& form : staged_) {
+        if (!calls_.try_emplace(form.run).second) continue;
+        queue_.push_back(std::move(form));
+      }
+    }
+    if (staged_.size() == 1)
+      work_.notify_one();
+    else
+      work_.notify_all();
+    staged_.clear();
   }
 
   /// @returns the end of a run that had not begun
   std::optional<JobEnded> cancel(RunId run, StopReason why) {
+    hand_over();
     const std::lock_guard lock(mutex_);
     const auto call = calls_.find(run);
     if (call == calls_.end())
@@ -71,6 +91,7 @@ class InProcess::Pool {
 
   /// Queues further parameters for a run that has not ended.
   void send(RunId run, Parameters parameters) {
+    hand_over();
     const std::lock_guard lock(mutex_);
     const auto call = calls_.find(run);
     if (call == calls_.end())
@@ -162,8 +183,15 @@ class InProcess::Pool {
   }
 
   void work(Outbox& outbox) {
+    std::optional<JobEnded> ended;  // of the job before: told after the next one is taken, with one turn at the lock
     std::unique_lock lock(mutex_);
     while (true) {
+      if (ended) leave(*ended);
+      if (ended && (closing_ || queue_.empty())) {
+        lock.unlock();
+        put(outbox, *std::exchange(ended, std::nullopt));
+        lock.lock();
+      }
       work_.wait(lock, [this] { return closing_ || !queue_.empty(); });
       if (closing_) break;
       const TrialJobForm form = std::move(queue_.front());
@@ -171,20 +199,23 @@ class InProcess::Pool {
       const std::stop_source stop;
       calls_[form.run].stop = stop;
       lock.unlock();
+      if (ended) put(outbox, *std::exchange(ended, std::nullopt));
       put(outbox, JobStarted{form.run, JobId{"call"}, clock_.now()});
       JobEnd end = call(outbox, form, stop.get_token());
-      lock.lock();
-      if (const auto entry = calls_.find(form.run); entry != calls_.end()) {
-        end.why = entry->second.why;
-        calls_.erase(entry);
-      }
-      lock.unlock();
-      put(outbox, JobEnded{form.run, std::move(end), clock_.now()});
+      ended = JobEnded{form.run, std::move(end), clock_.now()};
       lock.lock();
     }
     --working_;
     lock.unlock();
     wake();
+  }
+
+  // Under the lock: the run can no longer be stopped.
+  void leave(JobEnded& ended) {
+    const auto entry = calls_.find(ended.run);
+    if (entry == calls_.end()) return;
+    ended.end.why = entry->second.why;
+    calls_.erase(entry);
   }
 
   std::optional<Parameters> wait_for_parameters(RunId run, const std::stop_token& stop) {
@@ -225,8 +256,9 @@ class InProcess::Pool {
   std::size_t working_;
   bool closing_ = false;
 
-  std::vector<Outbox> outboxes_;  // one per thread
-  std::vector<Item> taken_;       // of the executor, kept for its memory
+  std::vector<Outbox> outboxes_;      // one per thread
+  std::vector<Item> taken_;           // of the executor, kept for its memory
+  std::vector<TrialJobForm> staged_;  // of the executor
 };
 
 /// The executor's side: sorts what the threads wrote into events and messages.
@@ -296,7 +328,8 @@ NNI_INLINE awaitable<ResourceSnapshot> InProcess::resources() {
 }
 
 NNI_INLINE awaitable<JobId> InProcess::submit_trial_job(TrialJobForm form) {
-  pool_->submit(std::move(form));
+  if (pool_->stage(std::move(form)))
+    boost::asio::post(inbox_->context->executor(), [pool = pool_] { pool->hand_over(); });
   co_return JobId{"call"};
 }
 
