@@ -31,6 +31,7 @@
 #include <nni/async/impl/timeout.ipp>
 #include <nni/async/impl/waiting.ipp>
 #include <nni/core/impl/axis.ipp>
+#include <nni/core/impl/decimal.ipp>
 #include <nni/core/impl/error.ipp>
 #include <nni/core/impl/ids.ipp>
 #include <nni/core/impl/json.ipp>

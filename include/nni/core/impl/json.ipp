@@ -1,12 +1,12 @@
 #pragma once
 
 #include <array>
-#include <charconv>
 #include <cmath>
 
 #include <boost/json.hpp>
 #include <boost/json/basic_parser_impl.hpp>
 
+#include <nni/core/decimal.hpp>
 #include <nni/core/json.hpp>
 
 namespace nni {
@@ -104,7 +104,7 @@ struct ExactNumbers {
   bool on_double(double nearly, string_view last, error_code&) {
     number.append(last.data(), last.size());
     double value = nearly;
-    const auto [end, failure] = std::from_chars(number.data(), number.data() + number.size(), value);
+    const auto [end, failure] = read_decimal(number.data(), number.data() + number.size(), value);
     const bool exact = failure == std::errc{} && end == number.data() + number.size();
     number.clear();
     stack.push_double(exact ? value : nearly);

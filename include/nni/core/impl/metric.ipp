@@ -1,11 +1,11 @@
 #pragma once
 
-#include <charconv>
 #include <cmath>
 #include <limits>
 
 #include <boost/json.hpp>
 
+#include <nni/core/decimal.hpp>
 #include <nni/core/metric.hpp>
 
 namespace nni {
@@ -25,11 +25,9 @@ NNI_INLINE std::optional<double> plain_number(std::string_view text) {
   if (text == "-Infinity") return -std::numeric_limits<double>::infinity();
   if (text.empty() || (text[0] != '-' && (text[0] < '0' || text[0] > '9'))) return std::nullopt;
   double number = 0.0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto [end, failure] = read_decimal(text.data(), text.data() + text.size(), number);
   if (end != text.data() + text.size()) return std::nullopt;
-  if (failure == std::errc::result_out_of_range)
-    return text[0] == '-' ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
-  if (failure != std::errc{}) return std::nullopt;
+  if (failure == std::errc::invalid_argument) return std::nullopt;
   return number;
 }
 

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
 
+#include <nni/core/decimal.hpp>
 #include <nni/core/time.hpp>
 
 namespace nni {
@@ -35,8 +35,7 @@ NNI_INLINE Result<Duration> parse_duration(std::string_view text) {
   bool any = false;
   while (!rest.empty()) {
     double number = 0.0;
-    const auto [end, failure] =
-        std::from_chars(rest.data(), rest.data() + rest.size(), number, std::chars_format::fixed);
+    const auto [end, failure] = read_decimal(rest.data(), rest.data() + rest.size(), number, std::chars_format::fixed);
     if (failure != std::errc{} || number < 0.0) return detail::bad_duration(text);
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
     std::string unit;

@@ -10,6 +10,7 @@
 #include <boost/json.hpp>
 
 #include <nni/core/checksum.hpp>
+#include <nni/core/decimal.hpp>
 #include <nni/core/json.hpp>
 #include <nni/datastore/detail/journal_line.hpp>
 #include <nni/datastore/detail/journal_writer.hpp>
@@ -219,7 +220,7 @@ NNI_INLINE void read_members(MemberReader& in, ResultImported& event) {
   event.parameters = Parameters(std::move(parameters));
   for (const char* at = numbers.data(); at < numbers.data() + numbers.size(); ++at) {
     double value = 0.0;
-    const auto [end, failure] = std::from_chars(at, numbers.data() + numbers.size(), value);
+    const auto [end, failure] = nni::read_decimal(at, numbers.data() + numbers.size(), value);
     if (failure != std::errc{}) break;
     event.history.push_back(value);
     at = end;
