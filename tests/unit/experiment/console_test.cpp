@@ -169,8 +169,8 @@ TEST_CASE("console: as an observer it hears everything through its hooks", "[con
 
   const std::string text = pipe.read();
   CHECK_THAT(text, Catch::Matchers::StartsWith("experiment "));
-  CHECK_THAT(text, Catch::Matchers::Contains("[1/7] trial 1 "));
-  CHECK_THAT(text, Catch::Matchers::Contains("experiment  not finished: 0 trials"));
+  CHECK_THAT(text, Catch::Contains("[1/7] trial 1 "));
+  CHECK_THAT(text, Catch::Contains("experiment  not finished: 0 trials"));
 }
 
 TEST_CASE("console: an output that takes nothing does not make the experiment wait", "[console]") {
@@ -210,7 +210,7 @@ TEST_CASE("console: a terminal that is stopped misses frames, and the next one i
   observer.on_progress(progress);
 
   const std::string shown = terminal.read();
-  CHECK_THAT(shown, Catch::Matchers::Contains("  5/7  71%"));
+  CHECK_THAT(shown, Catch::Contains("  5/7  71%"));
   CHECK(shown.find("4/7") == std::string::npos);
 }
 

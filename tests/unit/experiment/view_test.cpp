@@ -98,6 +98,5 @@ TEST_CASE("view: the list of trials is limited, the ranking is not", "[view]") {
 
 TEST_CASE("view: an experiment that does not exist is an error that names it", "[view]") {
   const auto calls = std::make_shared<std::vector<std::string>>();
-  CHECK_THROWS_WITH(
-      nni::view(OneExperiment(calls), nni::ExperimentId("missing")), Catch::Matchers::Contains("\"missing\""));
+  CHECK_THROWS_WITH(nni::view(OneExperiment(calls), nni::ExperimentId("missing")), Catch::Contains("\"missing\""));
 }
