@@ -15,26 +15,15 @@
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 
-preset=asan install=yes options=()
-while [ $# -gt 0 ]; do
+preset=asan options=()
+own_option() {
   case $1 in
-    --preset) preset=${2:?--preset needs a name} && shift ;;
     --full) options+=(--kills 200,50,50,50) ;;
-    --no-install) install=no ;;
-    --help | -h) print_help && exit 0 ;;
     *) options+=("$1") ;;
   esac
-  shift
-done
-
-give_up() {
-  echo "0 passed, 1 failed, 0 skipped"
-  exit 1
 }
+read_options own_option "$@"
 
-cd "$root" || exit 1
-if [ "$install" = yes ]; then install_packages "${build_packages[@]}" "${test_packages[@]}" || give_up; fi
-build=$root/build/$preset
-phase "configuring $preset" cmake --preset "$preset" "-DNNI_WARNINGS_AS_ERRORS=${NNI_WARNINGS_AS_ERRORS:-OFF}" || give_up
-phase "building the programs that are killed" cmake --build "$build" --target crash_programs -j "$(jobs)" || give_up
+configure_preset "${test_packages[@]}"
+build_targets "the programs that are killed" crash_programs
 exec python3 tests/crash/crash.py --build "$build" --json "$build/crash.json" "${options[@]}"

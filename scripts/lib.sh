@@ -108,6 +108,49 @@ make_environment() {
   "$1" -m venv "$2" && "$2/bin/python" -m pip install -q --retries 5 --disable-pip-version-check -r "$3"
 }
 
+# ---- scripts that build some of a preset and run it ----
+
+# Nothing ran, and that is a failure: the closing line must not look like a success.
+give_up() {
+  echo "0 passed, 1 failed, 0 skipped"
+  exit 1
+}
+
+# read_options OWN ARGUMENT...: --preset NAME (into `preset`, which the script sets before) and --no-install (`install`) mean
+# the same to all of them, and so does --help. Any other option goes to the function OWN with what follows it: it says in
+# `used` when it took more than one argument, and fails when it does not know the option.
+install=yes
+read_options() {
+  local own=$1 used
+  shift
+  while [ $# -gt 0 ]; do
+    used=1
+    case $1 in
+      --preset) preset=$(value_of "$@") && used=2 || exit ;;
+      --no-install) install=no ;;
+      --help | -h) print_help && exit 0 ;;
+      *) "$own" "$@" || die "unknown option '$1'; see --help" ;;
+    esac
+    shift "$used"
+  done
+}
+value_of() { [ -n "${2:-}" ] && printf '%s' "$2" || die "$1 needs a value; see --help"; }
+
+# configure_preset [PACKAGE...]: installs what every build needs and PACKAGE, and sets `build`, the folder of the preset.
+configure_preset() {
+  cd "$root" || give_up
+  if [ "$install" = yes ]; then install_packages "${build_packages[@]}" "$@" || give_up; fi
+  build=$root/build/$preset
+  phase "configuring $preset" cmake --preset "$preset" "-DNNI_WARNINGS_AS_ERRORS=${NNI_WARNINGS_AS_ERRORS:-OFF}" || give_up
+}
+
+# build_targets TEXT TARGET...
+build_targets() {
+  local text=$1
+  shift
+  phase "building $text" cmake --build "$build" --target "$@" -j "$(jobs)" || give_up
+}
+
 # ---- rows: long checks one after the other, each with its own count ----
 
 passed=0 failed=0 skipped=0

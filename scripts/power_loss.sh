@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Lays out what a disk may hold after a loss of power, many times, and opens every store and spool on it.
 #
-#   scripts/power_loss.sh [--preset NAME] [--images N]
+#   scripts/power_loss.sh [--preset NAME] [--images N] [--no-install]
 #
 # Each test that has the tag [power] looks at N images (1,000) and prints a line with its seed and its counts. The lines
 # are in power_loss.txt in the build folder, the counts in power_loss.json; the last line is "N passed, N failed,
@@ -10,26 +10,15 @@ set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 
 preset=asan images=1000
-while [ $# -gt 0 ]; do
-  case $1 in
-    --preset) preset=${2:?--preset needs a name} && shift ;;
-    --images) images=${2:?--images needs a number} && shift ;;
-    --help | -h) print_help && exit 0 ;;
-    *) die "unknown option '$1'; see --help" ;;
-  esac
-  shift
-done
-
-give_up() {
-  echo "0 passed, 1 failed, 0 skipped"
-  exit 1
+own_option() {
+  [ "$1" = --images ] || return
+  images=$(value_of "$@") && used=2 || exit
 }
+read_options own_option "$@"
 
-cd "$root" || exit 1
-build=$root/build/$preset
 programs=(unit_files unit_keeper unit_datastore)
-phase "configuring $preset" cmake --preset "$preset" "-DNNI_WARNINGS_AS_ERRORS=${NNI_WARNINGS_AS_ERRORS:-OFF}" || give_up
-phase "building the tests" cmake --build "$build" --target "${programs[@]}" -j "$(jobs)" || give_up
+configure_preset "${test_packages[@]}"
+build_targets "the tests" "${programs[@]}"
 
 passed=0 failed=0
 : >"$build/power_loss.txt"

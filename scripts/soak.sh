@@ -15,29 +15,19 @@
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 
-preset=asan install=yes minutes=1 options=()
-while [ $# -gt 0 ]; do
+preset=asan minutes=1 options=()
+own_option() {
+  local value
   case $1 in
-    --preset) preset=${2:?--preset needs a name} && shift ;;
-    --no-install) install=no ;;
-    --seed | --round) options+=("$1" "${2:?"$1 needs a number"}") && shift ;;
-    --help | -h) print_help && exit 0 ;;
+    --seed | --round) value=$(value_of "$@") && options+=("$1" "$value") && used=2 || exit ;;
     *[!0-9]* | '') die "'$1' is no number of minutes; see --help" ;;
     *) minutes=$1 ;;
   esac
-  shift
-done
-
-give_up() {
-  echo "0 passed, 1 failed, 0 skipped"
-  exit 1
 }
+read_options own_option "$@"
 
-cd "$root" || exit 1
-if [ "$install" = yes ]; then install_packages "${build_packages[@]}" "${test_packages[@]}" || give_up; fi
-build=$root/build/$preset
-phase "configuring $preset" cmake --preset "$preset" "-DNNI_WARNINGS_AS_ERRORS=${NNI_WARNINGS_AS_ERRORS:-OFF}" || give_up
-phase "building the soak program" cmake --build "$build" --target soak -j "$(jobs)" || give_up
+configure_preset "${test_packages[@]}"
+build_targets "the soak program" soak
 output=$logs/soak.txt
 mkdir -p "$logs"
 "$build/bin/soak" --seconds $((minutes * 60)) "${options[@]}" 2>&1 | tee "$output"

@@ -17,42 +17,30 @@
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 
-preset=dev label='' only='' install=yes
-while [ $# -gt 0 ]; do
+preset=dev label='' only=''
+own_option() {
   case $1 in
-    --preset) preset=${2:?--preset needs a name} && shift ;;
-    --label) label=${2:?--label needs a label} && shift ;;
-    --only) only=${2:?--only needs an expression} && shift ;;
-    --no-install) install=no ;;
+    --label) label=$(value_of "$@") && used=2 || exit ;;
+    --only) only=$(value_of "$@") && used=2 || exit ;;
     --verbose) export NNI_VERBOSE=1 ;;
-    --help | -h) print_help && exit 0 ;;
-    *) die "unknown option '$1'; see --help" ;;
+    *) return 1 ;;
   esac
-  shift
-done
-
-# Nothing ran, and that is a failure: the closing line must not look like a success.
-give_up() {
-  echo "0 passed, 1 failed, 0 skipped"
-  exit 1
 }
+read_options own_option "$@"
 
-cd "$root" || exit 1
-packages=("${build_packages[@]}" "${test_packages[@]}")
+packages=("${test_packages[@]}")
 [ "$preset" = clang ] && packages+=(clang-19 libclang-rt-19-dev)
+configure_preset "${packages[@]}"
 if [ "$install" = yes ]; then
-  install_packages "${packages[@]}" || give_up
   NNI_TEST_PYTHON=$(test_python) || give_up
   export NNI_TEST_PYTHON
 fi
 
-build=$root/build/$preset
 target=all
 [ -n "$label" ] && target=tests_$label
 # ThreadSanitizer of g++ 12 cannot start where the kernel randomises addresses by more bits than it expects.
 plain=()
 if [ "$preset" = tsan ] && setarch "$(uname -m)" -R true 2>/dev/null; then plain=(setarch "$(uname -m)" -R); fi
-phase "configuring $preset" cmake --preset "$preset" "-DNNI_WARNINGS_AS_ERRORS=${NNI_WARNINGS_AS_ERRORS:-OFF}" || give_up
 phase "building $preset, $target" "${plain[@]}" cmake --build "$build" --target "$target" -j "$(jobs)" -- -k 0 || give_up
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_init_order=1}
