@@ -2,6 +2,7 @@
 """Prepares the input of Doxygen, and checks the links of what it made. Called by scripts/docs.sh.
 
     scripts/doc_site.py prepare OUT      documents and public headers, the layout and the frame of the pages
+    scripts/doc_site.py mend SITE              what Doxygen gets wrong
     scripts/doc_site.py check SITE [--external]
 
 Markdown: titles get names, links between files of the repository become links between pages of the site, and the name of
@@ -85,6 +86,18 @@ def markdown(page, text):
     return "\n".join(lines)
 
 
+def befriended(lines, number):
+    """An operator of the interface says what it does; who else may look inside is no part of the interface."""
+    if lines[number - 1].strip().startswith("///"):
+        return
+    if "= default" in lines[number]:
+        lines[number] = f"/** Compares member by member. */ {lines[number]}"
+        return
+    lines[number] = ""
+    if lines[number - 1].strip().startswith("template"):
+        lines[number - 1] = ""
+
+
 def header(text):
     lines = text.split("\n")
     role = None
@@ -99,6 +112,9 @@ def header(text):
         if tag and tag.group(1) in ROLES:
             role = ROLES[tag.group(1)]
             lines[number] = f"/** Says which concept this type models: nni::{role[0]}. */ {line}"
+            continue
+        if re.match(r"\s+friend ", line):
+            befriended(lines, number)
             continue
         before = lines[number - 1].strip()
         if MOVE.match(line) and not before.startswith("///"):
@@ -158,6 +174,15 @@ def prepare(out):
     frame.write_text(frame.read_text().replace("</head>", SCRIPTS + "</head>"))
 
 
+def mend(site):
+    """Doxygen links to the list of nested classes also where all of them are private, and there is none."""
+    for path in site.glob("*.html"):
+        text = path.read_text(errors="surrogateescape")
+        if "#nested-classes" in text and 'id="nested-classes"' not in text:
+            text = re.sub(r'<a href="#nested-classes">\w+</a>( &#124;)?\s*', "", text)
+            path.write_text(text, errors="surrogateescape")
+
+
 class Page(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
@@ -208,5 +233,7 @@ def check(site, external):
 
 if sys.argv[1] == "prepare":
     prepare(pathlib.Path(sys.argv[2]).resolve())
+elif sys.argv[1] == "mend":
+    mend(pathlib.Path(sys.argv[2]).resolve())
 else:
     sys.exit(check(pathlib.Path(sys.argv[2]).resolve(), "--external" in sys.argv))

@@ -79,6 +79,9 @@ template <class T>
 }
 
 /// Work with a limit on real time.
+/// @param work   cancelled when the limit is reached
+/// @param limit  from now on
+/// @param what   for the error: what took too long
 template <class T>
 [[nodiscard]] awaitable<T> with_timeout(awaitable<T> work, Duration limit, std::string what = {}) {
   return with_timeout(ClockRef(), std::move(work), limit, std::move(what));

@@ -15,6 +15,9 @@ struct Capabilities {
 };
 
 /// What an assessor says of a running trial.
-enum class Verdict { good, bad };
+enum class Verdict {
+  good,  ///< it may go on
+  bad    ///< it is stopped early
+};
 
 }  // namespace nni

@@ -114,9 +114,13 @@ class ConfigError : public Error {
 class ProblemList {
  public:
   /// Records one problem.
+  /// @param key     path of the option, for instance `space.lr`
+  /// @param reason  what is wrong, and what would be right
   void add(std::string key, std::string reason) { problems_.push_back({std::move(key), std::move(reason)}); }
 
   /// Appends the problems of another check below a key.
+  /// @param prefix    stands before their keys, with a dot
+  /// @param problems  of the other check
   void add_all(std::string_view prefix, const std::vector<Problem>& problems);
 
   /// True when nothing was recorded.
@@ -133,6 +137,8 @@ class ProblemList {
 };
 
 /// A `ConfigError` with a single problem.
+/// @param key     path of the option, for instance `max_trials`
+/// @param reason  what is wrong, and what would be right
 ConfigError config_error(std::string key, std::string reason);
 
 /// The text of an exception of any type, for records and logs.

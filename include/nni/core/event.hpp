@@ -115,6 +115,9 @@ class TrialMessage {
   TrialMessage(Metric what, Receipt delivery) : metric(std::move(what)), receipt(delivery) {}
 
   /// A message that cannot be understood.
+  /// @param from      the run, known from the channel
+  /// @param what      what arrived, shortened
+  /// @param delivery  names this delivery
   static TrialMessage not_understood(RunId from, std::string what, Receipt delivery) {
     TrialMessage message;
     message.kind = Kind::garbage;

@@ -26,14 +26,18 @@ namespace json = boost::json;
 
 /// Appends a JSON string with its quotes. Output is ASCII: everything else is escaped, which survives all of
 /// NNI's Python readers (trial protocol, 11.3).
+/// @param text   grows
+/// @param value  UTF-8
 void append_json_string(std::string& text, std::string_view value);
 
 /// Appends a number so that it reads back exactly and stays a real number in Python (`1.0`, not `1`).
 ///
 /// Numbers that are not finite become `NaN`, `Infinity`, `-Infinity`, which Python writes and reads.
+/// @param text   grows
+/// @param value  any double
 void append_json_number(std::string& text, double value);
 
-/// Appends an integer.
+/// Appends the integer `value` to `text`.
 void append_json_integer(std::string& text, std::int64_t value);
 
 /// A number as `append_json_number` writes it.

@@ -9,7 +9,14 @@
 namespace nni {
 
 /// Weight of a log line, with NNI's names.
-enum class LogLevel { trace, debug, info, warning, error, critical };
+enum class LogLevel {
+  trace,    ///< every step
+  debug,    ///< for those who look for a fault
+  info,     ///< the course of things
+  warning,  ///< something went wrong and was dealt with
+  error,    ///< something went wrong and has consequences
+  critical  ///< the experiment cannot go on
+};
 
 /// Upper-case name as NNI's log files print it.
 [[nodiscard]] constexpr std::string_view to_string(LogLevel level) noexcept {
@@ -47,17 +54,20 @@ class Log {
   [[nodiscard]] bool wants(LogLevel level) const noexcept { return sink_ && level >= threshold_; }
 
   /// Writes one line if it is heavy enough.
+  /// @param level   its weight
+  /// @param module  who writes, for instance `keeper`
+  /// @param text    one line without its end; no secrets
   void write(LogLevel level, std::string_view module, std::string_view text) const {
     if (wants(level)) sink_(level, module, text);
   }
 
-  /// Writes a line for those who look for a fault.
+  /// `write` with the weight `debug`; `module` and `text` as there.
   void debug(std::string_view module, std::string_view text) const { write(LogLevel::debug, module, text); }
-  /// Writes a line about the course of things.
+  /// `write` with the weight `info`; `module` and `text` as there.
   void info(std::string_view module, std::string_view text) const { write(LogLevel::info, module, text); }
-  /// Writes a line about something that went wrong and was dealt with.
+  /// `write` with the weight `warning`; `module` and `text` as there.
   void warning(std::string_view module, std::string_view text) const { write(LogLevel::warning, module, text); }
-  /// Writes a line about something that went wrong and has consequences.
+  /// `write` with the weight `error`; `module` and `text` as there.
   void error(std::string_view module, std::string_view text) const { write(LogLevel::error, module, text); }
 
  private:

@@ -13,7 +13,10 @@
 namespace nni {
 
 /// Which of the two kinds of result a trial reported.
-enum class MetricKind : std::uint8_t { intermediate, final };
+enum class MetricKind : std::uint8_t {
+  intermediate,  ///< on the way; an assessor sees it
+  final          ///< the value to optimise
+};
 
 /// NNI's name: `PERIODICAL` or `FINAL`.
 [[nodiscard]] constexpr std::string_view to_string(MetricKind kind) noexcept {

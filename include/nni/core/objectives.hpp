@@ -6,7 +6,10 @@
 namespace nni {
 
 /// Which values of a metric are better.
-enum class Direction { minimize, maximize };
+enum class Direction {
+  minimize,  ///< smaller ones
+  maximize   ///< larger ones
+};
 
 inline constexpr Direction minimize = Direction::minimize;  ///< smaller is better
 inline constexpr Direction maximize = Direction::maximize;  ///< larger is better

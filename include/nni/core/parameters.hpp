@@ -114,7 +114,7 @@ class ParametersWriter {
     return *this;
   }
 
-  /// Adds a member whose value is JSON text already.
+  /// Adds the member `name` whose value is JSON text already, `json_text`.
   ParametersWriter& add_raw(std::string_view name, std::string_view json_text) {
     key(name);
     text_ += json_text;

@@ -26,9 +26,11 @@ struct Backoff {
 ///
 /// It depends on its arguments only, so an experiment with one seed pauses alike each time.
 ///
-/// @param retry  which retry follows, 1 or more
-/// @param seed   of the experiment
-/// @returns      zero or more
+/// @param retry    which retry follows, 1 or more
+/// @param backoff  the first pause and the longest one
+/// @param seed     of the experiment
+/// @param trial    whose retry it is
+/// @returns        zero or more
 [[nodiscard]] Duration pause_before(std::uint32_t retry, const Backoff& backoff, Seed seed, TrialId trial);
 
 }  // namespace nni

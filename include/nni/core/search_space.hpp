@@ -67,7 +67,7 @@ class ChoiceOption {
   /// A string.
   ChoiceOption(const std::string& value) : ChoiceOption(std::string_view(value)) {}  // NOLINT
 
-  /// A branch, see `nni::branch`.
+  /// The branch `name` with `dimensions` of its own, see `nni::branch`.
   ChoiceOption(std::string name, std::vector<Dimension> dimensions)
       : name_(std::move(name)), dimensions_(std::move(dimensions)), branch_(true) {
     append_json_string(text_, name_);
@@ -94,31 +94,32 @@ class ChoiceOption {
   bool branch_ = false;
 };
 
-/// A real number in [min, max), every value equally likely.
+/// Dimension `name`: a real number in [min, max), every value equally likely.
 [[nodiscard]] Dimension uniform(std::string name, double min, double max);
 
-/// A multiple of q, or a limit, in [min, max]. The value is a real number: 16.0, also for q = 1.
+/// Dimension `name`: a multiple of q, or a limit, in [min, max]. The value is a real number: 16.0, also for q = 1.
 [[nodiscard]] Dimension quniform(std::string name, double min, double max, double q);
 
-/// A real number in [min, max) whose logarithm is uniform: for learning rates and the like. `min` is above zero.
+/// Dimension `name`: a real number in [min, max) whose logarithm is uniform, for learning rates and the like. `min` is
+/// above zero.
 [[nodiscard]] Dimension loguniform(std::string name, double min, double max);
 
-/// Like `loguniform`, rounded to multiples of q, within [min, max].
+/// Dimension `name`: like `loguniform`, rounded to multiples of q, within [min, max].
 [[nodiscard]] Dimension qloguniform(std::string name, double min, double max, double q);
 
-/// An integer in [min, max): `max` itself is never taken.
+/// Dimension `name`: an integer in [min, max): `max` itself is never taken.
 [[nodiscard]] Dimension randint(std::string name, std::int64_t min, std::int64_t max);
 
-/// A real number with mean `mu` and deviation `sigma`, without limits.
+/// Dimension `name`: a real number with mean `mu` and deviation `sigma`, without limits.
 [[nodiscard]] Dimension normal(std::string name, double mu, double sigma);
 
-/// Like `normal`, rounded to multiples of q.
+/// Dimension `name`: like `normal` with `mu` and `sigma`, rounded to multiples of q.
 [[nodiscard]] Dimension qnormal(std::string name, double mu, double sigma, double q);
 
-/// A positive number whose logarithm is normal; `mu` and `sigma` are those of the logarithm.
+/// Dimension `name`: a positive number whose logarithm is normal; `mu` and `sigma` are those of the logarithm.
 [[nodiscard]] Dimension lognormal(std::string name, double mu, double sigma);
 
-/// Like `lognormal`, rounded to multiples of q; it may be 0.
+/// Dimension `name`: like `lognormal` with `mu` and `sigma`, rounded to multiples of q; it may be 0.
 [[nodiscard]] Dimension qlognormal(std::string name, double mu, double sigma, double q);
 
 /// One of several values, or of several branches.

@@ -37,15 +37,15 @@ enum class TrialJobStatus : std::uint8_t {
 
 /// State of an experiment, with NNI's meaning (lifecycle, section 1).
 enum class ExperimentStatus : std::uint8_t {
-  initialized,
-  running,
+  initialized,          ///< nothing has been started
+  running,              ///< trials are ordered and run
   no_more_trial,        ///< budget used up, trials still running
   tuner_no_more_trial,  ///< the tuner has nothing more to suggest
   done,                 ///< everything that was asked for has ended
   error,                ///< cannot go on; the reason is recorded
-  stopping,
-  stopped,  ///< stopped before the budget was used up
-  viewed    ///< opened read-only
+  stopping,             ///< no trial starts; live ones are being stopped
+  stopped,              ///< stopped before the budget was used up
+  viewed                ///< opened read-only
 };
 
 /// NNI's name, for instance `TUNER_NO_MORE_TRIAL`.

@@ -24,17 +24,17 @@ class ProfileChanged {
  public:
   ProfileChanged() = default;
 
-  ExperimentId id;
-  std::string name;
-  std::string params;  ///< JSON text: options and search space as NNI's clients read them
-  std::uint64_t seed = 0;
-  ExperimentStatus status = ExperimentStatus::initialized;
-  std::string message;       ///< why it is in `error`
-  Duration exec_duration{};  ///< active time so far; goes on after a resume
-  TimePoint start_time{};
-  std::optional<TimePoint> end_time;
-  std::uint64_t next_sequence = 0;  ///< sequence id of the next trial
-  std::string log_directory;
+  ExperimentId id;         ///< which experiment
+  std::string name;        ///< for people
+  std::string params;      ///< JSON text: options and search space as NNI's clients read them
+  std::uint64_t seed = 0;  ///< of everything that is drawn
+  ExperimentStatus status = ExperimentStatus::initialized;  ///< in force from now on
+  std::string message;                                      ///< why it is in `error`
+  Duration exec_duration{};                                 ///< active time so far; goes on after a resume
+  TimePoint start_time{};                                   ///< first start, wall clock
+  std::optional<TimePoint> end_time;                        ///< absent while it runs
+  std::uint64_t next_sequence = 0;                          ///< sequence id of the next trial
+  std::string log_directory;                                ///< empty when no log is written
   std::string settings;  ///< JSON text: limits and search spaces in force, for a resume; a store keeps it verbatim
 };
 
@@ -42,38 +42,47 @@ class ProfileChanged {
 class TrialOrdered {
  public:
   TrialOrdered() = default;
+  /// @param which   the new trial
+  /// @param by      the suggestion that it comes from
+  /// @param values  what it shall try
+  /// @param when    wall time
   TrialOrdered(TrialId which, ParameterId by, Parameters values, TimePoint when)
       : trial(which), parameter(by), parameters(std::move(values)), at(when) {}
-  TrialId trial;
-  ParameterId parameter;
-  Parameters parameters;
-  TimePoint at{};
+  TrialId trial;          ///< the new trial
+  ParameterId parameter;  ///< which suggestion of the tuner
+  Parameters parameters;  ///< the values, verbatim
+  TimePoint at{};         ///< when, by the wall clock
 };
 
 /// A run is about to be submitted. Nothing outside has changed yet.
 class RunIntended {
  public:
   RunIntended() = default;
+  /// @param which  trial and attempt
+  /// @param where  machine and devices
+  /// @param when   wall time
   RunIntended(RunId which, Placement where, TimePoint when) : run(which), placement(std::move(where)), at(when) {}
-  RunId run;
-  Placement placement;
-  TimePoint at{};
+  RunId run;            ///< trial and attempt
+  Placement placement;  ///< machine and devices that the scheduler chose
+  TimePoint at{};       ///< when, by the wall clock
 };
 
 /// A run has begun.
 class RunStarted {
  public:
   RunStarted() = default;
+  /// @param event  as the training service told it
   explicit RunStarted(JobStarted event) : started(std::move(event)) {}
-  JobStarted started;
+  JobStarted started;  ///< as the training service told it
 };
 
 /// A trial reported a value. (run, kind, sequence) is unique.
 class MetricReceived {
  public:
   MetricReceived() = default;
+  /// @param what  the value and the run that reported it
   explicit MetricReceived(Metric what) : metric(std::move(what)) {}
-  Metric metric;
+  Metric metric;  ///< the value and the run that reported it
 };
 
 /// A run has ended. With `final_attempt` the trial has ended too, with `status`; a later `RunIntended` of the same trial
@@ -81,11 +90,11 @@ class MetricReceived {
 class RunEnded {
  public:
   RunEnded() = default;
-  RunId run;
-  JobEnd end;
-  TrialJobStatus status = TrialJobStatus::unknown;
-  bool final_attempt = true;
-  TimePoint at{};
+  RunId run;                                        ///< trial and attempt
+  JobEnd end;                                       ///< how it ended
+  TrialJobStatus status = TrialJobStatus::unknown;  ///< of the trial, from now on
+  bool final_attempt = true;                        ///< false: the trial gets another run
+  TimePoint at{};                                   ///< when, by the wall clock
   std::uint32_t retries = 0;  ///< retries of this trial that are used up, the one that this end leads to included
   Duration pause{};           ///< how long the trial waits before its next attempt
 };
@@ -95,8 +104,8 @@ class ResultImported {
  public:
   ResultImported() = default;
 
-  Parameters parameters;
-  double value = 0.0;           ///< finite
+  Parameters parameters;        ///< what was tried, verbatim
+  double value = 0.0;           ///< its final result, finite
   std::vector<double> history;  ///< intermediate results, oldest first; may be empty
   std::uint64_t after = 0;      ///< trials that were ordered before it was told to the advisor
 };
@@ -107,7 +116,7 @@ using StoreEvent =
 
 /// How far a store has come: the number of events appended so far.
 struct StorePosition {
-  std::uint64_t value = 0;
+  std::uint64_t value = 0;  ///< events appended so far
   friend constexpr auto operator<=>(const StorePosition&, const StorePosition&) = default;
 };
 
@@ -116,9 +125,9 @@ class UnfinishedTrial {
  public:
   UnfinishedTrial() = default;
 
-  TrialId trial;
-  ParameterId parameter;
-  Parameters parameters;
+  TrialId trial;                           ///< which
+  ParameterId parameter;                   ///< which suggestion of the tuner
+  Parameters parameters;                   ///< the values, verbatim
   std::uint32_t attempts = 0;              ///< runs intended so far
   std::optional<Intent> open_run;          ///< the last run, if it has not ended
   std::uint32_t intermediates = 0;         ///< number of intermediate values of the open run

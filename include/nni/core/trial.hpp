@@ -25,12 +25,18 @@ using EnvironmentVariables = std::map<std::string, std::string>;
 class Command {
  public:
   Command() = default;
-  Command(std::string line) : words_{std::move(line)}, shell_(true) {}           // NOLINT: reads as text
-  Command(const char* line) : Command(std::string(line)) {}                      // NOLINT: reads as text
+  /// @param line  for `/bin/bash -c`
+  Command(std::string line) : words_{std::move(line)}, shell_(true) {}  // NOLINT: reads as text
+  /// @param line  for `/bin/bash -c`
+  Command(const char* line) : Command(std::string(line)) {}  // NOLINT: reads as text
+  /// @param arguments  the program, looked for in `PATH`, and what it is given
   Command(std::vector<std::string> arguments) : words_(std::move(arguments)) {}  // NOLINT: reads as a list
+  /// @param arguments  the program, looked for in `PATH`, and what it is given
   Command(std::initializer_list<const char*> arguments) : words_(arguments.begin(), arguments.end()) {}
 
+  /// True when there is nothing to run.
   [[nodiscard]] bool empty() const noexcept { return words_.empty() || (words_.size() == 1 && words_[0].empty()); }
+  /// True for a shell line, false for a list of arguments.
   [[nodiscard]] bool is_shell() const noexcept { return shell_; }
 
   /// The argument vector to execute: `/bin/bash -c LINE` for a shell line.
@@ -67,9 +73,9 @@ class TrialJobForm {
   Command command;                   ///< empty where trials are callables
   std::string working_directory;     ///< where the command starts; empty: the current directory
   EnvironmentVariables environment;  ///< added to what the service sets
-  ResourceRequest request;
-  Placement placement;
-  Mount mount;
+  ResourceRequest request;           ///< what the trial asks of a machine
+  Placement placement;               ///< what the scheduler chose
+  Mount mount;                       ///< how the run reaches the storage of the experiment
 };
 
 /// How the process, job or callable of a run ended.
@@ -92,13 +98,16 @@ enum class EndKind : std::uint8_t {
 class JobEnd {
  public:
   JobEnd() = default;
+  /// @param how     kind of end
+  /// @param number  exit code, or the number of the signal
+  /// @param text    for people
   explicit JobEnd(EndKind how, int number = 0, std::string text = {})
       : kind(how), code(number), message(std::move(text)) {}
 
   /// True when it did what it was asked to: exit code 0.
   [[nodiscard]] bool succeeded() const noexcept { return kind == EndKind::exited && code == 0; }
 
-  EndKind kind = EndKind::exited;
+  EndKind kind = EndKind::exited;     ///< kind of end
   int code = 0;                       ///< exit code, or the number of the signal
   StopReason why = StopReason::user;  ///< only for `killed`
   std::string message;                ///< for people; empty where the code says it all
@@ -109,16 +118,17 @@ class Intent {
  public:
   Intent() = default;
 
-  RunId run;
-  TimePoint at{};
+  RunId run;             ///< trial and attempt
+  TimePoint at{};        ///< when it was recorded, wall clock
   JobId job;             ///< empty when the answer to the submission was not recorded any more
   bool started = false;  ///< its start was recorded
-  Placement placement;
+  Placement placement;   ///< machine and devices that it holds
 };
 
 /// What a platform says of one run, for instance to a manager that was restarted.
 class JobReport {
  public:
+  /// How the run stands.
   enum class State : std::uint8_t {
     running,        ///< it is alive; its events follow
     ended,          ///< it ended meanwhile; `end` says how
@@ -127,14 +137,16 @@ class JobReport {
   };
 
   JobReport() = default;
+  /// @param which  the run that was asked about
+  /// @param what   how it stands
   JobReport(RunId which, State what) : run(which), state(what) {}
 
-  RunId run;
-  State state = State::unknown;
-  JobId job;
-  TimePoint started{};  ///< zero when unknown
-  TimePoint ended{};    ///< zero unless `ended`
-  JobEnd end;
+  RunId run;                     ///< the run that was asked about
+  State state = State::unknown;  ///< how it stands
+  JobId job;                     ///< what the platform calls it; empty for one that was never submitted
+  TimePoint started{};           ///< zero when unknown
+  TimePoint ended{};             ///< zero unless `ended`
+  JobEnd end;                    ///< how it ended, for `ended`
 };
 
 /// What a tuner is told when a trial has ended.
@@ -142,10 +154,10 @@ class TrialOutcome {
  public:
   TrialOutcome() = default;
 
-  TrialId trial;
-  ParameterId parameter;
-  Parameters parameters;
-  TrialJobStatus status = TrialJobStatus::unknown;
+  TrialId trial;                                    ///< which
+  ParameterId parameter;                            ///< which suggestion of the tuner
+  Parameters parameters;                            ///< the values, verbatim
+  TrialJobStatus status = TrialJobStatus::unknown;  ///< how it ended
   /// The number of its final result; for a trial that was stopped early, of its last intermediate result. Absent
   /// when there is none or it is not finite.
   std::optional<double> value;
@@ -164,25 +176,25 @@ class TrialJobDetail {
  public:
   TrialJobDetail() = default;
 
-  TrialId trial;
-  std::uint32_t attempts = 0;  ///< runs so far
-  TrialJobStatus status = TrialJobStatus::unknown;
-  ParameterId parameter;
-  Parameters parameters;
-  std::uint32_t parameter_index = 0;  ///< of the newest parameters: above 0 when a running trial was sent others
-  std::optional<TimePoint> submit_time;
-  std::optional<TimePoint> start_time;
-  std::optional<TimePoint> end_time;
+  TrialId trial;                                    ///< which
+  std::uint32_t attempts = 0;                       ///< runs so far
+  TrialJobStatus status = TrialJobStatus::unknown;  ///< how it stands
+  ParameterId parameter;                            ///< which suggestion of the tuner
+  Parameters parameters;                            ///< its first values, verbatim
+  std::uint32_t parameter_index = 0;       ///< of the newest parameters: above 0 when a running trial was sent others
+  std::optional<TimePoint> submit_time;    ///< when it was ordered, wall clock
+  std::optional<TimePoint> start_time;     ///< when its last run began; absent before
+  std::optional<TimePoint> end_time;       ///< when its last run ended; absent before
   std::optional<std::string> final_value;  ///< JSON text of the first final result
-  JobId job;
-  std::vector<std::string> tags;
-  std::string url;                ///< where a person can look at it
-  std::string working_directory;  ///< where it writes
-  std::string environment;
-  std::string message;  ///< why it ended, for people
-  std::optional<int> exit_code;
-  std::optional<int> signal;
-  bool is_early_stopped = false;
+  JobId job;                               ///< what the platform calls its last run
+  std::vector<std::string> tags;           ///< of NNI's interface; free for the platform
+  std::string url;                         ///< where a person can look at it
+  std::string working_directory;           ///< where it writes
+  std::string environment;                 ///< `envId` of NNI's interface: the machine or environment that it ran on
+  std::string message;                     ///< why it ended, for people
+  std::optional<int> exit_code;            ///< when its last run ended by itself
+  std::optional<int> signal;               ///< number of the signal that ended its last run
+  bool is_early_stopped = false;           ///< an assessor or the caller stopped it before its end
 };
 
 }  // namespace nni

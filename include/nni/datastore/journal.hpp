@@ -50,10 +50,12 @@ class Journal {
   /// The parent of the experiments' directories.
   [[nodiscard]] const std::filesystem::path& directory() const noexcept;
 
-  /// Where an experiment has its files, when that is not below `directory()`. Before `open`.
+  /// Where the experiment `id` has its files, when that is not below `directory()`. Before `open`.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
 
   /// Opens the experiment's file; makes it, with its directories, unless it is read-only.
+  /// @param context  where the store works from now on; outlives it
+  /// @param id       of the experiment
   /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::already_exists` when the
   ///                experiment has its records in another kind of store; `Errc::store_corrupt` for a
   ///                file that is damaged, foreign or of another version, naming the line; `Errc::not_found` for one

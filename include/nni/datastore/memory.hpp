@@ -27,7 +27,9 @@ class Memory {
   Memory& operator=(Memory&&) noexcept;
   ~Memory();
 
-  /// @returns what was appended under this id before
+  /// @param context  not kept
+  /// @param id       of the experiment
+  /// @returns        what was appended under this id before
   /// @throws Error  `Errc::in_use` when it is open already
   [[nodiscard]] awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
 

@@ -71,6 +71,8 @@ namespace console {
 [[nodiscard]] std::vector<Excerpt> read_excerpts(const Summary& summary, std::size_t lines);
 
 /// Writes the end of an experiment once more, for instance of one that was opened to look at.
+/// @param summary  what `Experiment::run` returned
+/// @param options  where to, and how it looks
 void print_summary(const Summary& summary, const ConsoleOptions& options = {});
 
 }  // namespace console

@@ -17,7 +17,14 @@
 namespace nni::console {
 
 /// How text looks; `plain` is the terminal's own colour.
-enum class Look : std::uint8_t { plain, strong, faint, good, bad, notice };
+enum class Look : std::uint8_t {
+  plain,   ///< as everything else
+  strong,  ///< what matters
+  faint,   ///< what may be overlooked
+  good,    ///< a success
+  bad,     ///< a failure
+  notice   ///< neither, but worth a look
+};
 
 /// A piece of a line.
 struct Span {
@@ -76,7 +83,8 @@ struct TableText {
 /// A number of things: `12,345`.
 [[nodiscard]] std::string grouped(std::uint64_t count);
 
-/// Things per time in the unit that gives a readable number: `12.3/s`, `4.1/min`, `2.0/h`; empty when nothing happened.
+/// `count` things per `time`, in the unit that gives a readable number: `12.3/s`, `4.1/min`, `2.0/h`; empty when nothing
+/// happened.
 [[nodiscard]] std::string render_rate(std::uint64_t count, Duration time);
 
 }  // namespace nni::console

@@ -41,16 +41,22 @@ struct Excerpt {
 [[nodiscard]] std::string describe_trial(TrialId trial);
 
 /// The line at the start: name, id, directory, and how to go on after a stop.
+/// @param start          what is known of it
 /// @param how_to_resume  a command or option; empty: nothing is said of it
 [[nodiscard]] std::string render_start(const ExperimentStart& start, std::string_view how_to_resume);
 
 /// The live block: a bar with counts, time and estimate; trials by state; the best so far; why trials wait.
-/// @returns lines without their ends, at most `style.columns - 1` wide and fewer than `style.rows`
+/// @param progress  how the experiment stands
+/// @param name      of the experiment
+/// @param style     what the output can show
+/// @returns         lines without their ends, at most `style.columns - 1` wide and fewer than `style.rows`
 [[nodiscard]] std::vector<std::string> render_progress(
     const Progress& progress, std::string_view name, const Style& style);
 
 /// The end: how many trials ended how, a table of the best ones, and what is known of those that failed.
+/// @param summary   what the experiment came to
 /// @param excerpts  one per trial in `summary.failures`, in their order
+/// @param style     what the output can show
 /// @returns         text with line ends
 [[nodiscard]] std::string render_summary(
     const Summary& summary, const std::vector<Excerpt>& excerpts, const Style& style);
@@ -82,16 +88,17 @@ class Limiter {
 /// their terminals.
 class View {
  public:
-  /// The lines at the start of an experiment.
+  /// The lines at the `start` of an experiment, in a `style`; `how_to_resume` as `render_start` takes it.
   [[nodiscard]] std::string start(const ExperimentStart& start, std::string_view how_to_resume, const Style& style);
-  /// The line of a trial that has ended.
+  /// The line of a `trial` that has ended, in a `style`; when too many end at one time (`now`), some are left out.
   [[nodiscard]] std::string trial_ended(const TrialJobDetail& trial, SteadyPoint now, const Style& style);
-  /// The line about the state of the experiment.
+  /// The line about the state of the experiment (`progress`) at the time `now`, in a `style`.
   [[nodiscard]] std::string progress(const Progress& progress, SteadyPoint now, const Style& style);
-  /// The lines at the end of an experiment.
+  /// The lines at the end of an experiment; parameters as of `render_summary` (`summary`, `excerpts`, `style`).
   [[nodiscard]] std::string end(const Summary& summary, const std::vector<Excerpt>& excerpts, const Style& style);
 
-  /// True when `progress` would draw: asked first, so that a caller need not find out the style for nothing.
+  /// True when `progress` would draw at the time `now`, on an output that is `live` or not: asked first, so that a caller
+  /// need not find out the style for nothing.
   [[nodiscard]] bool draws(const Progress& progress, SteadyPoint now, bool live);
 
  private:

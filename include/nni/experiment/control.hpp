@@ -68,8 +68,14 @@ using Change = std::variant<SetConcurrency, SetMaxTrials, SetMaxDuration, Update
 class Control {
  public:
   /// Where the experiment is.
-  enum class Phase : std::uint8_t { before, running, ended };
+  enum class Phase : std::uint8_t {
+    before,   ///< `run` was not called
+    running,  ///< in `run`
+    ended     ///< `run` has returned, or the experiment is gone
+  };
 
+  /// Programs get theirs from `Experiment::control`.
+  /// @param core  what the experiment shares with its handles
   explicit Control(std::shared_ptr<detail::ControlCore> core) : core_(std::move(core)) {}
 
   /// Changes the number of live trials.
@@ -112,6 +118,7 @@ class Control {
   /// How the experiment stands, not older than the last turn of its loop. Before `run`: what the options say.
   [[nodiscard]] Progress status() const;
 
+  /// Where the experiment is now.
   [[nodiscard]] Phase phase() const;
 
  private:

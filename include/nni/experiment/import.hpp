@@ -77,6 +77,7 @@ awaitable<std::vector<ResultImported>> read_results(Context& context, Store& sto
 /// @endcode
 ///
 /// @param store  a data store that holds the experiment, read-only if it can be
+/// @param id     of that experiment
 /// @throws Error  `Errc::not_found` when the store does not know the experiment, and what the store throws
 template <DataStore Store>
 [[nodiscard]] std::vector<ResultImported> results_of(Store store, ExperimentId id) {

@@ -20,11 +20,11 @@ class ExperimentStart {
  public:
   ExperimentStart() = default;
 
-  ExperimentId id;
-  std::string name;
-  std::filesystem::path directory;  ///< empty when nothing is written
-  std::string platform;             ///< for instance `local`
-  bool resumed = false;
+  ExperimentId id;                    ///< which experiment
+  std::string name;                   ///< for people
+  std::filesystem::path directory;    ///< empty when nothing is written
+  std::string platform;               ///< for instance `local`
+  bool resumed = false;               ///< it goes on with what a store held
   std::uint64_t finished_before = 0;  ///< trials that had ended when it was resumed
   std::size_t adopted = 0;            ///< live trials taken over from a manager that died
   std::size_t imported = 0;           ///< results from elsewhere that the advisor was told
@@ -36,34 +36,37 @@ class Progress {
  public:
   Progress() = default;
 
-  ExperimentStatus status = ExperimentStatus::running;
-  std::uint64_t ordered = 0;  ///< trials ever ordered
-  std::uint64_t finished = 0;
-  std::uint64_t by_status[8] = {};  ///< finished trials, indexed by `TrialJobStatus`
-  std::size_t running = 0;
-  std::size_t waiting = 0;      ///< ordered or submitted, not started
-  std::size_t retrying = 0;     ///< in the pause before their next attempt
-  bool paused = false;          ///< no trial starts for now; `waiting_reason` says why
-  std::uint64_t unfitting = 0;  ///< earlier results that do not fit the search space in force
-  std::string waiting_reason;   ///< why the first of them waits, for people; empty when none says
-  std::size_t concurrency = 1;
-  std::optional<std::uint64_t> max_trials;
-  std::optional<Duration> max_duration;
-  Duration elapsed{};                  ///< active time, previous sessions included
-  Duration session_elapsed{};          ///< since this run began
-  std::uint64_t session_finished = 0;  ///< trials that ended in this run
-  Direction direction = minimize;
-  std::optional<double> best_value;
-  TrialId best_trial;
-  Parameters best_parameters;
+  ExperimentStatus status = ExperimentStatus::running;  ///< of the experiment
+  std::uint64_t ordered = 0;                            ///< trials ever ordered
+  std::uint64_t finished = 0;                           ///< trials that ended
+  std::uint64_t by_status[8] = {};                      ///< finished trials, indexed by `TrialJobStatus`
+  std::size_t running = 0;                              ///< trials that have started
+  std::size_t waiting = 0;                              ///< ordered or submitted, not started
+  std::size_t retrying = 0;                             ///< in the pause before their next attempt
+  bool paused = false;                                  ///< no trial starts for now; `waiting_reason` says why
+  std::uint64_t unfitting = 0;                          ///< earlier results that do not fit the search space in force
+  std::string waiting_reason;               ///< why the first of them waits, for people; empty when none says
+  std::size_t concurrency = 1;              ///< live trials at most
+  std::optional<std::uint64_t> max_trials;  ///< budget of trials; absent: none
+  std::optional<Duration> max_duration;     ///< budget of active time; absent: none
+  Duration elapsed{};                       ///< active time, previous sessions included
+  Duration session_elapsed{};               ///< since this run began
+  std::uint64_t session_finished = 0;       ///< trials that ended in this run
+  Direction direction = minimize;           ///< of the final value
+  std::optional<double> best_value;         ///< finite; absent while no trial has succeeded with one
+  TrialId best_trial;                       ///< whose it is; zero while there is none
+  Parameters best_parameters;               ///< what that trial tried
 };
 
 /// Hooks that are called on the experiment's thread. They must not block; a hook that throws ends the experiment.
 struct Observer {
+  /// Called once, before the first trial.
   std::function<void(const ExperimentStart&)> on_start{};
+  /// Called for each trial that has ended, with its final state.
   std::function<void(const TrialJobDetail&)> on_trial_ended{};
   /// Called after something changed, at most once per turn of the loop.
   std::function<void(const Progress&)> on_progress{};
+  /// Called once, behind everything else, with what `run` returns.
   std::function<void(const Summary&)> on_end{};
 };
 

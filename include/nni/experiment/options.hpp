@@ -46,7 +46,7 @@ struct ExperimentOptions {
   /// Further attempts of a trial after an end that `retry_on` names; 0: none, but a run that the platform lost is then
   /// repeated at once, three times at most.
   std::uint32_t max_retries = 0;
-  RetryOn retry_on = RetryOn::losses;
+  RetryOn retry_on = RetryOn::losses;                ///< which ends of a run are followed by another attempt
   Duration retry_backoff = std::chrono::seconds(1);  ///< pause before the first retry; it doubles with each further
   Duration retry_backoff_limit = std::chrono::minutes(10);  ///< the longest pause
   bool retry_failed = false;  ///< on a resume trials that had failed run again, as their next attempts
@@ -66,6 +66,7 @@ struct ExperimentOptions {
 
 /// Checks what can be checked without a platform.
 ///
+/// @param options        to check
 /// @param needs_command  the service runs commands
 /// @throws ConfigError   with every problem: key path, value, and what would be right
 void check(const ExperimentOptions& options, bool needs_command);

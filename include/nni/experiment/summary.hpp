@@ -33,17 +33,17 @@ class Summary {
   /// The listed trials, one line each: id, sequence, status, value, duration in seconds, then one column per parameter.
   [[nodiscard]] std::string to_csv() const;
 
-  ExperimentId id;
-  std::string name;
-  std::filesystem::path directory;  ///< empty when nothing was written
-  ExperimentStatus status = ExperimentStatus::initialized;
-  std::string message;  ///< why it is in `error`
-  Direction direction = minimize;
-  std::uint64_t seed = 0;
-  Duration duration{};                   ///< active time, previous sessions included
-  std::uint64_t ordered = 0;             ///< trials ever ordered
-  std::uint64_t finished = 0;            ///< trials that ended
-  std::uint64_t by_status[8] = {};       ///< of these, by `TrialJobStatus`
+  ExperimentId id;                                          ///< which experiment
+  std::string name;                                         ///< for people
+  std::filesystem::path directory;                          ///< empty when nothing was written
+  ExperimentStatus status = ExperimentStatus::initialized;  ///< how it ended
+  std::string message;                                      ///< why it is in `error`
+  Direction direction = minimize;                           ///< of the final value
+  std::uint64_t seed = 0;                                   ///< of everything that was drawn; draws it again
+  Duration duration{};                                      ///< active time, previous sessions included
+  std::uint64_t ordered = 0;                                ///< trials ever ordered
+  std::uint64_t finished = 0;                               ///< trials that ended
+  std::uint64_t by_status[8] = {};                          ///< of these, by `TrialJobStatus`
   std::uint64_t unfitting = 0;           ///< results that do not fit the search space in force at the end
   std::uint64_t garbage_messages = 0;    ///< messages that could not be understood
   std::uint64_t late_messages = 0;       ///< messages that arrived after the end of their run

@@ -84,6 +84,7 @@ class TrainingSession : private detail::SessionHooks {
   /// keys that it lists; the others are `experimentId`, `trial_config`, `multiPhase`, `nni_manager_ip`, `version_check`
   /// and `log_collection`, each bound to the option of `TrainingSessionOptions` that names it.
   ///
+  /// @param key    one of those
   /// @param value  JSON, or a string that holds the JSON text of an object
   /// @throws ConfigError  naming key, value and the accepted form; nothing changes then
   /// @throws Error        `Errc::in_use` when the session has started
@@ -104,37 +105,49 @@ class TrainingSession : private detail::SessionHooks {
   ///              trial that a resume runs again gets the rest from the options
   /// @returns     the trial, WAITING
   TrialJobDetail submit_trial_job(TrialJobForm form);
+  /// Submits a trial that differs from the options in its parameters only.
+  /// @param parameters  a JSON object
+  /// @returns           the trial, WAITING
   TrialJobDetail submit_trial_job(Parameters parameters) { return submit_trial_job(form_of(std::move(parameters))); }
+  /// The same as `submit_trial_job`, awaited on the session's executor.
   [[nodiscard]] awaitable<TrialJobDetail> async_submit_trial_job(TrialJobForm form);
 
   /// Sends further parameters to a trial that has not ended (multi-phase). A trial that waits gets them when it has
   /// started, and so does its next attempt if a run is lost.
-  /// @param form  only `parameters` count
+  /// @param trial  as `submit_trial_job` returned it
+  /// @param form   only `parameters` count
   /// @throws Error  `Errc::unsupported` when the session is not multi-phase, or its service cannot be; `Errc::no_such_job`
   TrialJobDetail update_trial_job(TrialId trial, TrialJobForm form);
+  /// The same, given the parameters alone.
   TrialJobDetail update_trial_job(TrialId trial, Parameters parameters) {
     return update_trial_job(trial, form_of(std::move(parameters)));
   }
+  /// The same as `update_trial_job`, awaited on the session's executor.
   [[nodiscard]] awaitable<TrialJobDetail> async_update_trial_job(TrialId trial, TrialJobForm form);
 
   /// Stops a trial. Returns when the request is accepted; see `wait_trial_job`. One that has ended stays as it is.
+  /// @param trial             as `submit_trial_job` returned it
   /// @param is_early_stopped  it ends as EARLY_STOPPED, otherwise as USER_CANCELED
   /// @throws Error  `Errc::no_such_job`
   void cancel_trial_job(TrialId trial, bool is_early_stopped = false);
+  /// The same as `cancel_trial_job`, awaited on the session's executor.
   [[nodiscard]] awaitable<void> async_cancel_trial_job(TrialId trial, bool is_early_stopped = false);
 
   /// Everything that is known of a trial. When it says that the trial has ended, the listeners have had all its values.
   /// @throws Error  `Errc::not_found`
   TrialJobDetail get_trial_job(TrialId trial);
+  /// The same as `get_trial_job`, awaited on the session's executor.
   [[nodiscard]] awaitable<TrialJobDetail> async_get_trial_job(TrialId trial);
 
   /// All trials, in the order in which they were submitted.
   [[nodiscard]] std::vector<TrialJobDetail> list_trial_jobs();
+  /// The same as `list_trial_jobs`, awaited on the session's executor.
   [[nodiscard]] awaitable<std::vector<TrialJobDetail>> async_list_trial_jobs();
 
   /// Waits until a trial has ended; not in the original, whose users had to ask again and again.
   /// @throws Error  `Errc::not_found`; `Errc::closed` when the session ends first
   TrialJobDetail wait_trial_job(TrialId trial);
+  /// The same as `wait_trial_job`, awaited on the session's executor.
   [[nodiscard]] awaitable<TrialJobDetail> async_wait_trial_job(TrialId trial);
 
   // ---- listeners; any thread, any time -----------------------------------------------------------------------------
@@ -254,6 +267,7 @@ class TrainingSession : private detail::SessionHooks {
   std::thread thread_;
 };
 
+/// Deduces the policies from the arguments: `nni::TrainingSession session{options, service, storage};`.
 template <class Service, class... Policies>
 TrainingSession(TrainingSessionOptions, Service, Policies...) -> TrainingSession<Service, Policies...>;
 

@@ -18,6 +18,8 @@ namespace nni {
 class TrialJobMetric {
  public:
   TrialJobMetric() = default;
+  /// @param what       the value and the run that reported it
+  /// @param parameter  the parameters of the trial at that time
   TrialJobMetric(Metric what, ParameterId parameter) : metric_(std::move(what)), parameter_(parameter) {}
 
   /// The trial.
@@ -26,6 +28,7 @@ class TrialJobMetric {
   /// Which of its attempts.
   [[nodiscard]] RunId run() const noexcept { return metric_.run; }
 
+  /// Intermediate or final.
   [[nodiscard]] MetricKind kind() const noexcept { return metric_.kind; }
 
   /// Position among the intermediate values of the run, from 0.

@@ -16,7 +16,7 @@ namespace nni::net {
 /// The usual text for an HTTP status, for instance `Not Found`; `Unknown` for a number that has none.
 [[nodiscard]] std::string_view reason_phrase(unsigned status) noexcept;
 
-/// Compares header names and tokens: ASCII letters of either case are equal.
+/// Compares two header names or tokens, `a` and `b`: ASCII letters of either case are equal.
 [[nodiscard]] bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept;
 
 /// How the end of a response body is recognised.

@@ -70,7 +70,7 @@ class Local {
   Local& operator=(Local&&) noexcept;
   ~Local();
 
-  /// Called by the experiment before `start`.
+  /// Called by the experiment `id` before `start`, with its `directory`.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
 
   /// Its key of NNI's original interface: `local_config`.
@@ -112,6 +112,7 @@ class Local {
   void recorded(RunId run);
 
   /// What a trial printed, at most the last 16 MB.
+  /// @param run     trial and attempt
   /// @param stream  `stdout`, `stderr`, or the name of a file in the trial's directory
   awaitable<std::string> fetch_log(RunId run, std::string stream);
 

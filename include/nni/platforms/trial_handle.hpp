@@ -37,7 +37,9 @@ class TrialHandle {
   TrialHandle(const TrialHandle&) = delete;
   TrialHandle& operator=(const TrialHandle&) = delete;
 
+  /// The trial.
   [[nodiscard]] TrialId id() const noexcept { return run_.trial; }
+  /// The trial and which of its attempts this is.
   [[nodiscard]] RunId run() const noexcept { return run_; }
 
   /// Position of the trial in the experiment, from 0.
@@ -71,6 +73,7 @@ class TrialHandle {
   void report_intermediate_result(std::string_view json_text) {
     (*report_)(MetricKind::intermediate, next_++, std::string(json_text));
   }
+  /// Reports JSON text.
   void report_intermediate_result(const char* json_text) { report_intermediate_result(std::string_view(json_text)); }
 
   /// Reports the value to optimise. Of several the first counts.
@@ -78,10 +81,12 @@ class TrialHandle {
 
   /// Reports JSON text; member `default` is the value to optimise.
   void report_final_result(std::string_view json_text) { (*report_)(MetricKind::final, 0, std::string(json_text)); }
+  /// Reports JSON text; member `default` is the value to optimise.
   void report_final_result(const char* json_text) { report_final_result(std::string_view(json_text)); }
 
   /// True when the callable should return: stopped early, cancelled, or the experiment ends.
   [[nodiscard]] bool stop_requested() const noexcept { return stop_.stop_requested(); }
+  /// The same as a token, for code that waits.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_; }
 
  private:

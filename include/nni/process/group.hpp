@@ -34,13 +34,14 @@ struct ProcessWithVariable {
   std::string value;  ///< of the variable that was looked for
 };
 
-/// Living processes that were started with a variable whose value starts with a text, this process excluded.
+/// Living processes that were started with a variable `name` whose value starts with `value_start`, this one excluded.
 ///
 /// Finds what lost its parent or its group. Processes of other users stay invisible.
 [[nodiscard]] std::vector<ProcessWithVariable> processes_with_variable(
     std::string_view name, std::string_view value_start);
 
-/// The value of a variable in the environment that a process was started with; empty when there is none.
+/// The value of the variable `name` in the environment that the process `pid` was started with; empty when there is
+/// none.
 [[nodiscard]] std::string environment_of(pid_t pid, std::string_view name);
 
 /// Living children of the calling process, adopted ones included.

@@ -73,6 +73,8 @@ class Launcher {
 [[nodiscard]] std::string find_program(const std::string& name, const std::string& path);
 
 /// One sentence for people about a launch that failed: which file or directory is to blame, and why.
+/// @param spec   what was to be started
+/// @param error  the `errno` that it ended with
 [[nodiscard]] std::string explain(const LaunchSpec& spec, int error);
 
 }  // namespace nni::process

@@ -14,10 +14,14 @@ namespace nni::process {
 /// How a child ended.
 struct Exit {
   /// How a process ended.
-  enum class How { exited, signalled, unknown };
+  enum class How {
+    exited,     ///< by itself; `code` is its exit code
+    signalled,  ///< `code` is the number of the signal
+    unknown     ///< another part of the program waited for the child and took its status
+  };
 
   pid_t pid = 0;          ///< the process
-  How how = How::exited;  ///< `unknown`: another part of the program waited for the child and took its status
+  How how = How::exited;  ///< what `code` means
   int code = 0;           ///< exit code, or number of the signal
 };
 
@@ -37,6 +41,7 @@ class Reaper {
   using Handler = std::function<void(const Exit&)>;
 
   /// @param executor  single-threaded
+  /// @param scope     whose children are waited for
   /// @param handler   must not throw, nor destroy the reaper
   /// @throws Error    when the system refuses the descriptor
   Reaper(boost::asio::any_io_executor executor, Scope scope, Handler handler);

@@ -33,6 +33,10 @@ class ConformanceReport {
   ConformanceReport() = default;
 
   /// Records one check.
+  /// @param promise  its number in the comment of the concept; 0: none of them
+  /// @param name     what was checked
+  /// @param kept     how it went
+  /// @param detail   what was seen instead
   void check(int promise, std::string name, bool kept, std::string detail = {}) {
     checks_.emplace_back(promise, std::move(name), kept, std::move(detail));
   }

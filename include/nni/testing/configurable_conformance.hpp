@@ -16,9 +16,9 @@ namespace nni::testing {
 
 /// A key of a configurable service, with one value that it takes and one that it refuses.
 struct MetadataExample {
-  std::string key;
-  boost::json::value good;
-  boost::json::value bad;
+  std::string key;          ///< one that the service lists
+  boost::json::value good;  ///< taken
+  boost::json::value bad;   ///< refused
 };
 
 namespace detail {

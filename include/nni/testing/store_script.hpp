@@ -21,16 +21,23 @@ class StoreScript {
 
   /// The events so far.
   [[nodiscard]] const std::vector<StoreEvent>& events() const& noexcept { return events_; }
+  /// The events so far, of a script that is at its end.
   [[nodiscard]] std::vector<StoreEvent> events() && noexcept { return std::move(events_); }
 
   /// The moment of a step of a trial: distinct for all trials and steps.
   [[nodiscard]] static TimePoint time_of(std::uint64_t trial, int step) {
     return from_epoch_ms(1'790'000'000'000 + static_cast<long long>(trial) * 10 + step);
   }
+  /// What a trial tries: a number that follows from it, and a word that has to be escaped.
   [[nodiscard]] static Parameters parameters_of(std::uint64_t trial) {
     return ParametersWriter().add("x", 0.1 * static_cast<double>(trial)).add("kind", "a \"b\"").finish();
   }
+  /// What the platform calls a run.
   [[nodiscard]] static JobId job_of(RunId run) { return JobId("job-" + to_string(run)); }
+  /// A profile in which every member is set.
+  /// @param id        of the experiment
+  /// @param status    of the experiment
+  /// @param sequence  of the next trial
   [[nodiscard]] static ProfileChanged profile_of(
       const ExperimentId& id, ExperimentStatus status, std::uint64_t sequence) {
     ProfileChanged profile;
@@ -49,21 +56,28 @@ class StoreScript {
     return profile;
   }
 
+  /// Adds `profile_of(id, status, sequence)`.
   StoreScript& profile(const ExperimentId& id, ExperimentStatus status, std::uint64_t sequence) {
     events_.emplace_back(profile_of(id, status, sequence));
     return *this;
   }
+  /// A trial is ordered.
+  /// @param trial  number from 1
   StoreScript& ordered(std::uint64_t trial) {
     events_.emplace_back(TrialOrdered(TrialId{trial}, ParameterId{trial - 1}, parameters_of(trial), time_of(trial, 0)));
     return *this;
   }
-  /// @param node  empty: no placement; otherwise that machine and its device 2
+  /// A run of a trial is about to be submitted.
+  /// @param trial    number from 1
+  /// @param attempt  number from 0
+  /// @param node     empty: no placement; otherwise that machine and its device 2
   StoreScript& intended(std::uint64_t trial, std::uint32_t attempt = 0, const std::string& node = {}) {
     Placement place(node);
     if (!node.empty()) place.gpus = std::vector<int>(1, 2);
     events_.emplace_back(RunIntended(RunId{TrialId{trial}, attempt}, std::move(place), time_of(trial, 1)));
     return *this;
   }
+  /// The run `attempt` of a `trial` begins, with a link and a directory.
   StoreScript& started(std::uint64_t trial, std::uint32_t attempt = 0) {
     const RunId run{TrialId{trial}, attempt};
     JobStarted begin(run, job_of(run), time_of(trial, 2));
@@ -72,17 +86,23 @@ class StoreScript {
     events_.emplace_back(RunStarted(std::move(begin)));
     return *this;
   }
+  /// An intermediate value.
+  /// @param trial     number from 1
+  /// @param sequence  position among those of the run, from 0
+  /// @param value     JSON text
+  /// @param attempt   number from 0
   StoreScript& intermediate(std::uint64_t trial, std::uint32_t sequence, std::string value, std::uint32_t attempt = 0) {
     return metric(trial, attempt, MetricKind::intermediate, sequence, std::move(value));
   }
+  /// A final `value`, JSON text, of the run `attempt` of a `trial`.
   StoreScript& final_value(std::uint64_t trial, std::string value, std::uint32_t attempt = 0) {
     return metric(trial, attempt, MetricKind::final, 0, std::move(value));
   }
-  /// The end of a trial that did what it was asked to.
+  /// The end of a `trial` that did what it was asked to, in its run `attempt`.
   StoreScript& ended(std::uint64_t trial, std::uint32_t attempt = 0) {
     return end(trial, attempt, JobEnd(EndKind::exited, 0), TrialJobStatus::succeeded, true);
   }
-  /// The end of an attempt that is followed by another one.
+  /// The end of an `attempt` of a `trial` that is followed by another one.
   StoreScript& lost(std::uint64_t trial, std::uint32_t attempt = 0) {
     return end(trial, attempt, JobEnd(EndKind::lost, 0, "the machine went away"), TrialJobStatus::waiting, false);
   }
@@ -94,7 +114,7 @@ class StoreScript {
     event.pause = std::chrono::seconds(3);
     return *this;
   }
-  /// A result from elsewhere.
+  /// A result from elsewhere: the parameters of the trial `number`, with a `value`.
   StoreScript& imported(std::uint64_t number, double value) {
     ResultImported event;
     event.parameters = parameters_of(number);
@@ -104,6 +124,12 @@ class StoreScript {
     events_.emplace_back(std::move(event));
     return *this;
   }
+  /// Any end of a run.
+  /// @param trial          number from 1
+  /// @param attempt        number from 0
+  /// @param how            what the platform says
+  /// @param status         of the trial from now on
+  /// @param final_attempt  false: the trial gets another run
   StoreScript& end(std::uint64_t trial, std::uint32_t attempt, JobEnd how, TrialJobStatus status, bool final_attempt) {
     RunEnded event;
     event.run = RunId{TrialId{trial}, attempt};

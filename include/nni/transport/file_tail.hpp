@@ -47,13 +47,16 @@ struct FileTailOptions {
 class FileTail {
  public:
   using role = nni::role::metric_transport;
-  static constexpr bool multi_phase = true;
+  static constexpr bool multi_phase = true;  ///< it can bring further parameters to a running trial
 
+  /// @param options  limits, and where the files are
   explicit FileTail(FileTailOptions options = {});
   FileTail(FileTail&&) noexcept;
   FileTail& operator=(FileTail&&) noexcept;
   ~FileTail();
 
+  /// @param context       where it reads from now on; outlives it
+  /// @param store         holds the files; outlives it
   /// @throws ConfigError  when neither the options nor the storage say where trials see the files
   template <class Store>
   [[nodiscard]] awaitable<void> open(Context& context, Store& store) {
@@ -86,7 +89,8 @@ class FileTail {
   [[nodiscard]] awaitable<TrialMessage> next_message();
   [[nodiscard]] awaitable<void> acknowledge(Receipt receipt);
 
-  /// Writes `parameter_N.cfg`. @throws Error  `Errc::no_such_job` for a run that has ended; what the storage says
+  /// Writes `parameters` to `parameter_N.cfg`.
+  /// @throws Error  `Errc::no_such_job` for a run that has ended; what the storage says
   [[nodiscard]] awaitable<void> send(RunId run, Parameters parameters);
 
   /// Reads what is left and returns when it has been given to `next_message`.

@@ -85,7 +85,9 @@ class Http {
   ///
   /// Best before `open`: a trial that asks while the transport listens and does not know the run yet is told so (404),
   /// and gives up.
+  /// @param run    trial and attempt
   /// @param token  as `token` returned it
+  /// @param form   its `parameters` answer the first request of the run
   /// @throws Error  `Errc::internal` for a text that is no token
   void restore(RunId run, std::string_view token, const TrialJobForm& form);
 

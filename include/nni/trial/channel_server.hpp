@@ -109,7 +109,9 @@ class ChannelServer {
   /// Makes a run known under a token of an earlier server, for trials that live on.
   ///
   /// Before `open`, or else a trial that asks in between is told that it is not known (404), and gives up.
-  /// @param token  as `token` returned it
+  /// @param run     trial and attempt
+  /// @param token   as `token` returned it
+  /// @param record  as `admit` takes it
   void restore(RunId run, std::string_view token, std::string record);
 
   /// The token of a run, to be kept for `restore`; empty when it is not admitted.

@@ -20,7 +20,7 @@ namespace nni::trial {
 
 /// Settings of `Client`.
 struct ClientOptions {
-  CourierOptions courier = {};
+  CourierOptions courier = {};     ///< limits of single requests and of trying again
   std::size_t max_batch = 64;      ///< values in one request; more means higher rates and later answers
   std::size_t max_pending = 1024;  ///< values that may wait; then reporting waits too
   Duration flush_limit = std::chrono::seconds(60);  ///< how long the destructor waits for values that were not recorded

@@ -36,6 +36,9 @@ class Link {
   ///
   /// Connects when there is no connection. One that the server had closed meanwhile is replaced once, without notice.
   ///
+  /// @param method        of HTTP, for instance `PUT`
+  /// @param body          may be empty
+  /// @param content_type  of the body
   /// @throws Error  `Errc::connection_lost` when the server cannot be reached or goes away: the request may or may not
   ///                have been handled; `Errc::protocol` when it does not speak HTTP; `Errc::closed` after `abort`
   LinkAnswer exchange(std::string_view method, std::string_view body, std::string_view content_type);

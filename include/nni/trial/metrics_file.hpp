@@ -15,6 +15,9 @@ namespace nni::trial {
 class MetricsFileItem {
  public:
   MetricsFileItem() = default;
+  /// @param is_record  false: bytes that are no record
+  /// @param what       payload, or the beginning of other bytes
+  /// @param behind     offset in the file behind it
   MetricsFileItem(bool is_record, std::string what, std::uint64_t behind)
       : record(is_record), text(std::move(what)), end(behind) {}
 

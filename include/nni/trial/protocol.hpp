@@ -89,7 +89,8 @@ class MetricPayload {
 /// @param index       0 for the first record of a trial
 [[nodiscard]] std::string parameter_record(ParameterId id, const Parameters& parameters, std::uint64_t index = 0);
 
-/// A member of a JSON object as its text stands, blanks trimmed; nothing when there is none or the text is not an object.
+/// The member `name` of a JSON object as its text stands, blanks trimmed; nothing when there is none or the text is not
+/// an object.
 [[nodiscard]] std::optional<std::string_view> raw_member(std::string_view object, std::string_view name);
 
 /// The parameters in a record, their text kept.
@@ -103,8 +104,10 @@ class MetricPayload {
 inline constexpr std::string_view batch_media_type = "application/vnd.nni.metrics.v1";
 
 /// Appends one value to the body of a batch: `i 17 4` and the value, or `f 0 4` for a final one, each on its line.
-/// @param text   body so far
-/// @param value  JSON text; its length stands before it, so that it may hold anything
+/// @param text      body so far
+/// @param kind      intermediate or final
+/// @param sequence  position among the intermediate values of the run, from 0; 0 for a final value
+/// @param value     JSON text; its length stands before it, so that it may hold anything
 void append_to_batch(std::string& text, MetricKind kind, std::uint32_t sequence, std::string_view value);
 
 /// What a batch holds.
@@ -118,6 +121,7 @@ class Batch {
 };
 
 /// Reads the body of a batch.
+/// @param text  the whole body
 /// @param run   put into every metric
 /// @param when  put into every metric
 /// @returns     what it holds, or an error when the framing is broken: then nothing of it counts

@@ -50,7 +50,8 @@ class AsAdvisor {
   }
 
   /// Tells a trial that ended before a resume, in the order of trial ids.
-  /// @param history  its intermediate numbers
+  /// @param outcome  how it ended
+  /// @param history  its intermediate numbers, oldest first
   void replay(const TrialOutcome& outcome, std::span<const double> history) {
     const RunId run{outcome.trial, 0};
     if (!history.empty()) static_cast<void>(assessor_.assess(run, history));
@@ -77,6 +78,9 @@ class AsAdvisor {
   void update_search_space(const SearchSpace& space) { tuner_.update_search_space(space); }
 
   /// Tells a trial that was ordered before a resume and has not ended.
+  /// @param parameter   number of the suggestion
+  /// @param run         its last attempt
+  /// @param history     intermediate numbers of that attempt, oldest first
   /// @param parameters  what was suggested then; a tuner that counts trials in flight is told by its hook `adopt`
   void replay_unfinished(ParameterId parameter, const Parameters& parameters, RunId run, std::vector<double> history) {
     if constexpr (requires { tuner_.adopt(parameter, parameters); })

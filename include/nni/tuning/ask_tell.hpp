@@ -102,7 +102,7 @@ class AskTell {
     return *std::move(trial);
   }
 
-  /// Tells the result of a suggestion. A value that is not finite counts as a failure.
+  /// Tells the result of a suggestion (`trial`, from `ask`). A value that is not finite counts as a failure.
   /// @throws Error  `Errc::protocol` when this suggestion has a result already
   void tell(const Trial& trial, double value) {
     if (!std::isfinite(value)) return tell_failed(trial);

@@ -37,6 +37,8 @@ class Grid {
   /// The space that suggestions come from.
   [[nodiscard]] const SearchSpace& search_space() const noexcept { return space_; }
 
+  /// @param space         what to search
+  /// @param goals         not needed: every point is suggested
   /// @throws ConfigError  when the space has no dimensions
   void start(const SearchSpace& space, const Objectives& goals);
 
@@ -48,10 +50,10 @@ class Grid {
   [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
   void observe(const TrialOutcome& outcome);
 
-  /// Takes up a trial that was suggested before a resume and has not ended.
+  /// Takes up a trial that was suggested before a resume, as `id` with `parameters`, and has not ended.
   void adopt(ParameterId id, const Parameters& parameters);
 
-  /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
+  /// `generate` without the text: writes the values of the suggestion `id` into `into`. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
   /// Learns nothing: the walk is fixed.
   void learn(ParameterId, const Point&, std::optional<double>) noexcept {}

@@ -45,10 +45,10 @@ class Random {
   [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
   void observe(const TrialOutcome& outcome);
 
-  /// Takes up a trial that was suggested before a resume and has not ended.
+  /// Takes up a trial that was suggested before a resume, as `id` with `parameters`, and has not ended.
   void adopt(ParameterId id, const Parameters& parameters);
 
-  /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
+  /// `generate` without the text: writes the values of the suggestion `id` into `into`. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
   /// Learns nothing: every suggestion is drawn anew.
   void learn(ParameterId, const Point&, std::optional<double>) noexcept {}

@@ -82,12 +82,15 @@ class Tpe {
   [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
   void observe(const TrialOutcome& outcome);
 
-  /// Takes up a trial that was suggested before a resume and has not ended. Between `start` and the first `generate`.
+  /// Takes up a trial that was suggested before a resume, as `id` with `parameters`, and has not ended. Between `start`
+  /// and the first `generate`.
   void adopt(ParameterId id, const Parameters& parameters);
 
-  /// `generate` and `observe` without text: the values only. See nni/tuning/ask_tell.hpp.
+  /// `generate` without the text: writes the values of the suggestion `id` into `into`. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
-  /// `observe` without text.
+  /// `observe` without the text.
+  /// @param id     number of the suggestion
+  /// @param point  its values
   /// @param value  absent: the trial failed
   void learn(ParameterId id, const Point& point, std::optional<double> value);
 
