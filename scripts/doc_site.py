@@ -43,7 +43,7 @@ def page_name(path):
 
 
 def link(page, match):
-    text, target = match.group(1), match.group(2)
+    text, target = match.group(1).strip("`"), match.group(2)  # the text of a reference cannot be code
     if re.match(r"[a-z]+:|#", target):
         return match.group(0)
     name, _, anchor = target.partition("#")
@@ -59,7 +59,7 @@ def link(page, match):
         if concept:
             return f"[{text}](@ref nni::{concept.group(1)})"
         return f"[{text}](@ref {path.relative_to(ROOT / 'include')})"
-    return text  # a file that the site does not hold
+    return match.group(1)  # a file that the site does not hold
 
 
 def markdown(page, text):
@@ -86,6 +86,11 @@ def markdown(page, text):
     return "\n".join(lines)
 
 
+def page_reference(match):
+    path = ROOT / match.group(0)
+    return f"@ref {page_name(path)}" if path.exists() else match.group(0)
+
+
 def befriended(lines, number):
     """An operator of the interface says what it does; who else may look inside is no part of the interface."""
     if lines[number - 1].strip().startswith("///"):
@@ -104,6 +109,9 @@ def header(text):
     for number, line in enumerate(lines):
         # Promises keep their numbers, also in a list that begins with 7.
         line = lines[number] = re.sub(r"^( *)/// +(\d+)\. ", r"\1///  - **\2.** ", line)
+        if line.lstrip().startswith("///"):
+            line = re.sub(r"^( *///) Source: ", r"\1 @sourced ", line)
+            line = lines[number] = re.sub(r"\bdocs/([\w/-]+)\.md\b", page_reference, line)
         if number == 0 and "/// @file" not in text:
             lines[0] = "/** @file */ " + line
         if re.match(r"(template|class|struct|\};)", line):
@@ -142,6 +150,8 @@ HOWTO    </tab>
     <tab type="filelist" visible="yes" title="Reference: headers"/>
     <tab type="user" url="@ref page_packaging" title="Packaging"/>
     <tab type="user" url="@ref page_design" title="Design"/>
+    <tab type="user" url="@ref page_formats_journal" title="Format of the journal"/>
+    <tab type="user" url="@ref page_reliability" title="Reliability"/>
     <tab type="user" url="@ref page_performance" title="Performance"/>
 """
 SCRIPTS = """<script type="text/javascript" src="$relpath^doxygen-awesome-darkmode-toggle.js"></script>
@@ -156,10 +166,11 @@ SCRIPTS = """<script type="text/javascript" src="$relpath^doxygen-awesome-darkmo
 
 
 def prepare(out):
-    for path in sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("include/nni/**/*.hpp")]):
+    for path in sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("docs/*.dox"), *ROOT.glob("include/nni/**/*.hpp")]):
         target = out / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(markdown(path, path.read_text()) if path.suffix == ".md" else header(path.read_text()))
+        prepared = {".md": lambda text, path=path: markdown(path, text), ".hpp": header}.get(path.suffix, str)
+        target.write_text(prepared(path.read_text()))
     layout = out / "layout.xml"
     subprocess.run(["doxygen", "-l", layout], check=True, stdout=subprocess.DEVNULL)
     pages = sorted(ROOT.glob("docs/how-to/*.md"))

@@ -3,10 +3,10 @@
 
     scripts/doc_symbols.py XML      the XML output of Doxygen
 
-Every type, concept, function, variable and enumerator says what it is. A function with several parameters says what each of
-them is, by @param or by naming it in its sentences; of one parameter the sentence is enough. Constructors and destructors
-that take nothing, copies and moves need no words, and what a policy has because its concept asks for it needs none of its
-own. "As ..." and "The same ..." refer to the function above.
+Every namespace, type, concept, function, variable and enumerator says what it is. A function with several parameters says
+what each of them is, by @param or by naming it in its sentences; of one parameter the sentence is enough. Constructors and
+destructors that take nothing, copies and moves need no words, and what a policy has because its concept asks for it needs
+none of its own. "As ..." and "The same ..." refer to the function above.
 """
 import pathlib
 import re
@@ -58,10 +58,11 @@ def main(folder):
         kind, owner = compound.get("kind"), compound.findtext("compoundname")
         if kind in ("page", "dir", "file") or any(owner == one or owner.startswith(one + "::") for one in private):
             continue
-        if kind != "namespace":
-            seen.add(owner)
-            if not words(compound):
-                found.add(f"{owner} has no comment")
+        if kind == "namespace" and not compound.findall("sectiondef") and not compound.findall("innerclass"):
+            continue  # nothing of it is public
+        seen.add(owner)
+        if not words(compound):
+            found.add(f"{owner} has no comment")
         for member in compound.iter("memberdef"):
             if member.get("prot") == "private" or member.get("kind") == "define":
                 continue
