@@ -1,6 +1,9 @@
 # An overlay port of the checkout that it lies in: vcpkg install nni --overlay-ports=packaging/vcpkg
 cmake_path(SET SOURCE_PATH NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../../..")
 
+# There is no shared library: most of it is templates, and the rest is small.
+vcpkg_check_linkage(ONLY_STATIC_LIBRARY)
+
 set(components "")
 foreach(component IN ITEMS sqlite http process)
   if(component IN_LIST FEATURES)
@@ -23,7 +26,7 @@ vcpkg_cmake_configure(SOURCE_PATH "${SOURCE_PATH}"
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/nni)
 if(programs)
-  vcpkg_copy_tools(TOOL_NAMES nni-keeper AUTO_CLEAN)
+  vcpkg_copy_tools(TOOL_NAMES nni-keeper nni-convert AUTO_CLEAN)
 endif()
 file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/debug/include" "${CURRENT_PACKAGES_DIR}/debug/share")
 vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE")
