@@ -10,6 +10,7 @@
 
 #include <nni/concepts/tuner.hpp>
 #include <nni/core/search_space.hpp>
+#include <nni/tuning/detail/elsewhere.hpp>
 
 namespace nni::tuning {
 
@@ -22,7 +23,9 @@ namespace nni::tuning {
 ///
 /// Suggestion k is the k-th point of this walk: no results are needed. Points that a trial before a resume, a suggestion
 /// from an earlier space, or an imported result had are left out, so a resumed experiment goes on behind its last
-/// suggestion; to know them it remembers their texts, of a resume and of a change of the space only. The last dimension changes fastest; dimensions of branches that are not chosen stand still.
+/// suggestion; to know them it remembers their texts, of a resume and of a change of the space only, also those that do
+/// not fit now, for a space that they fit again. The last dimension changes fastest; dimensions of branches that are not
+/// chosen stand still.
 ///
 /// Cost: amortised constant per suggestion; memory grows with the number of values per numeric dimension.
 ///
@@ -84,6 +87,7 @@ class Grid {
   SearchSpace space_;
   std::vector<Line> lines_;
   std::unordered_set<std::string> tried_;  ///< parameters that the walk leaves out
+  detail::Elsewhere elsewhere_;            ///< the same of other spaces
   std::uint64_t first_ = 0;                ///< the suggestion with which the walk began
   std::uint64_t next_ = 0;                 ///< the suggestion that `advance` leads to
   std::uint64_t told_ = 0;                 ///< suggestions before this one were made elsewhere, and told

@@ -7,6 +7,7 @@
 #include <nni/concepts/tuner.hpp>
 #include <nni/core/random.hpp>
 #include <nni/core/search_space.hpp>
+#include <nni/tuning/detail/elsewhere.hpp>
 #include <nni/tuning/detail/unvisited.hpp>
 
 namespace nni::tuning {
@@ -15,8 +16,9 @@ namespace nni::tuning {
 ///
 /// Suggestion k is a function of the seed and k alone. In a space of at most 2^20 configurations no configuration is
 /// suggested twice, and none that a trial before a resume or an imported result had; when all have been suggested there
-/// is nothing more. Such a space costs up to 1 byte per 4 configurations. Otherwise a suggestion costs nothing but its
-/// own drawing, and nothing is remembered.
+/// is nothing more. Such a space costs up to 1 byte per 4 configurations. In a larger one a suggestion costs nothing but
+/// its own drawing. What was suggested from another space, or before a resume, and is not among those bits is remembered
+/// as text: it counts in a small space that it fits, also when that is an earlier one that returns.
 ///
 /// Source: NNI 3.0, random tuner and its removal of duplicates.
 class Random {
@@ -38,7 +40,8 @@ class Random {
 
   void start(const SearchSpace& space, const Objectives& goals);
 
-  /// Goes on with suggestions from another space. What was suggested before counts there too, where it fits.
+  /// Goes on with suggestions from another space. What was suggested before counts there too, where it fits, and
+  /// otherwise when a space comes that it fits.
   void update_search_space(const SearchSpace& space);
 
   /// Nothing once every configuration of a small space has been suggested.
@@ -57,11 +60,13 @@ class Random {
   void draw(ParameterId id, std::uint32_t stream, Point& into);
   bool draw_unvisited(ParameterId id, Point& into);
   void tell(ParameterId id, const Parameters& parameters);
+  void note(const Parameters& parameters);
   void go_on();
 
   SearchSpace space_;
   Seed seed_;
   detail::Unvisited unvisited_;
+  detail::Elsewhere elsewhere_;    ///< what `unvisited_` and the suggestions from here do not tell
   detail::Unvisited before_;       ///< `unvisited_` as it was before `first_`
   ParameterId first_{};            ///< the first suggestion from this space
   ParameterId next_{};             ///< the suggestions from there to here are in `unvisited_`

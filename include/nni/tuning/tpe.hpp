@@ -47,7 +47,8 @@ struct TpeOptions {
 /// that was cancelled says nothing. A trial in flight counts as its `liar` says.
 ///
 /// In a space of at most 2^20 configurations none is suggested twice, and when all were suggested there is nothing
-/// more. Cost of one suggestion: about (results x dimensions x candidates) / 4 floating point operations; memory about
+/// more. When the space changes, every trial that fits the new one counts there with its result; the others are put
+/// aside, and count again in a space that they fit. Cost of one suggestion: about (results x dimensions x candidates) / 4 floating point operations; memory about
 /// 12 bytes per result and dimension. Both grow with the number of results without limit.
 ///
 /// Sources: Bergstra, Bardenet, Bengio, Kegl, "Algorithms for hyper-parameter optimization", NeurIPS 2011;
@@ -76,6 +77,8 @@ class Tpe {
   void reseed(std::uint64_t seed) noexcept { seed_.value = seed; }
 
   void start(const SearchSpace& space, const Objectives& goals);
+
+  /// Goes on with suggestions from another space, and with the trials that fit it.
   void update_search_space(const SearchSpace& space);
 
   /// Nothing once every configuration of a small space has been suggested.
@@ -100,8 +103,19 @@ class Tpe {
   /// One suggestion or observed trial; its kernel in `Model::bad` has the same index.
   struct Record {
     double loss = 0.0;
+    std::uint32_t turn = 0;  ///< how many trials became known before it
     State state = State::running;
-    bool good = false;  ///< in the good part of the last split
+    bool good = false;                       ///< in the good part of the last split
+    std::unique_ptr<const Parameters> text;  ///< only where the space cannot give it back
+  };
+
+  /// One suggestion or observed trial in any space, or aside of all.
+  struct Trial {
+    ParameterId id = imported_parameter;  ///< of a trial in flight
+    Parameters parameters;
+    double loss = 0.0;
+    std::uint32_t turn = 0;
+    State state = State::running;
   };
 
   /// Behind a pointer, because the kernels refer to the axes of the space.
@@ -123,6 +137,11 @@ class Tpe {
   [[nodiscard]] std::vector<float> coordinates_of(const Point& point) const;
   [[nodiscard]] bool is_at(std::uint32_t index, const Point& point) const;
   std::uint32_t record(const Point& point);
+  std::uint32_t record(const Point& point, const Parameters& parameters);
+  [[nodiscard]] std::vector<Trial> take_all();
+  void take_up(Trial trial);
+  void put_aside(Trial trial);
+  void conclude_aside(ParameterId id, const Parameters& parameters, State state, double loss);
   void settle(std::uint32_t index, State state, double loss);
   void split();
   void sort_records();
@@ -133,9 +152,12 @@ class Tpe {
   [[nodiscard]] float weight_of(State state) const noexcept;
   void draw_at_random(ParameterId id, Point& into);
   bool draw_by_model(ParameterId id, Point& into);
-  void conclude(ParameterId id, const Point* point, State state, double value);
+  [[nodiscard]] std::optional<std::uint32_t> land(ParameterId id, const Point* point);
 
   std::unique_ptr<Model> model_;
+  std::vector<Trial> aside_;                                        ///< what does not fit the space
+  std::unordered_map<std::uint64_t, std::size_t> running_aside_{};  ///< where those in flight are
+  std::uint32_t turn_ = 0;                                          ///< trials that became known so far
   TpeOptions options_;
   Seed seed_;
   Objectives goals_;

@@ -12,7 +12,7 @@ NNI_INLINE void Grid::start(const SearchSpace& space, const Objectives&) { updat
 NNI_INLINE void Grid::update_search_space(const SearchSpace& space) {
   if (space.empty()) throw config_error("space", "has no dimensions; a grid needs at least one");
   go_on();
-  std::vector<Parameters> before;
+  std::vector<Parameters> before = elsewhere_.take();
   for (const std::string& text : tried_) before.emplace_back(text);
   if (next_ > first_) {
     rewind();
@@ -27,7 +27,7 @@ NNI_INLINE void Grid::update_search_space(const SearchSpace& space) {
 
 NNI_INLINE void Grid::note(const Parameters& parameters) {
   // Spelled as this walk spells it.
-  if (const std::optional<Point> point = space_.to_point(parameters))
+  if (const std::optional<Point> point = elsewhere_.note(space_, parameters))
     tried_.insert(space_.to_parameters(*point).text());
 }
 

@@ -13,34 +13,32 @@ NNI_INLINE void Random::start(const SearchSpace& space, const Objectives&) { upd
 
 NNI_INLINE void Random::update_search_space(const SearchSpace& space) {
   go_on();
-  detail::Unvisited unvisited(space);
-  if (unvisited.active()) {
-    Point point;
-    const auto keep = [this, &space, &unvisited, &point] {
-      if (const std::optional<Point> same = space.to_point(space_.to_parameters(point)))
-        unvisited.visit(space.index_of(*same));
-    };
-    for (std::uint64_t index = 0; index < unvisited_.size(); ++index) {
-      if (!unvisited_.visited(index)) continue;
-      point = space_.configuration(index);
-      keep();
+  std::vector<Parameters> before = elsewhere_.take();
+  for (std::uint64_t index = 0; index < unvisited_.size(); ++index)
+    if (unvisited_.visited(index)) before.push_back(space_.to_parameters(space_.configuration(index)));
+  Point point;
+  if (!unvisited_.active() && !space_.empty())
+    for (ParameterId id = first_; id < next_; ++id.value) {
+      draw(id, 0, point);
+      before.push_back(space_.to_parameters(point));
     }
-    if (!unvisited_.active())
-      for (ParameterId id = first_; id < next_; ++id.value) {
-        draw(id, 0, point);
-        keep();
-      }
-  }
   if (&space != &space_) space_ = space;
-  unvisited_ = std::move(unvisited);
+  unvisited_ = detail::Unvisited(space_);
+  for (const Parameters& parameters : before) note(parameters);
   before_ = unvisited_;
   first_ = next_;
 }
 
 NNI_INLINE void Random::tell(ParameterId id, const Parameters& parameters) {
   if (id != imported_parameter && id >= told_) told_.value = id.value + 1;
-  if (!unvisited_.active()) return;
-  if (const std::optional<Point> point = space_.to_point(parameters)) unvisited_.visit(space_.index_of(*point));
+  note(parameters);
+}
+
+NNI_INLINE void Random::note(const Parameters& parameters) {
+  if (!unvisited_.active())
+    elsewhere_.keep(parameters);
+  else if (const std::optional<Point> point = elsewhere_.note(space_, parameters))
+    unvisited_.visit(space_.index_of(*point));
 }
 
 NNI_INLINE void Random::observe(const TrialOutcome& outcome) {

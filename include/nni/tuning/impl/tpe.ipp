@@ -31,25 +31,47 @@ NNI_INLINE void Tpe::start(const SearchSpace& space, const Objectives& goals) {
 }
 
 NNI_INLINE void Tpe::update_search_space(const SearchSpace& space) {
-  auto next = std::make_unique<Model>(space);
-  std::swap(model_, next);
-  const Model& old = *next;
-  std::unordered_map<std::uint32_t, std::uint64_t> ids;
-  for (const auto& [id, index] : old.running) ids.emplace(index, id);
-  const std::size_t axes = old.space.axes().size();
+  auto model = std::make_unique<Model>(space);
+  std::vector<Trial> trials = take_all();
+  model_ = std::move(model);
+  // In the order in which they became known: what is suggested next must not depend on the spaces in between.
+  std::sort(trials.begin(), trials.end(), [](const Trial& one, const Trial& other) { return one.turn < other.turn; });
+  for (Trial& trial : trials) take_up(std::move(trial));
+}
+
+// Every trial as it was suggested; what is aside is taken out.
+NNI_INLINE std::vector<Tpe::Trial> Tpe::take_all() {
+  const Model& model = *model_;
+  running_aside_.clear();
+  std::vector<Trial> trials = std::exchange(aside_, {});
+  const std::size_t first = trials.size();
+  const std::size_t axes = model.space.axes().size();
   Point point(axes);
-  for (std::uint32_t index = 0; index < old.records.size(); ++index) {
-    const Record& known = old.records[index];
-    if (known.state == State::gone) continue;
-    std::copy_n(old.values.begin() + static_cast<std::ptrdiff_t>(index * axes), axes, point.begin());
-    const std::optional<Point> fitting = model_->space.to_point(old.space.to_parameters(point));
-    if (!fitting) continue;
-    const std::uint32_t kept = record(*fitting);
-    if (known.state == State::running)
-      model_->running.emplace(ids.at(index), kept);
-    else
-      settle(kept, known.state, known.loss);
+  for (std::size_t index = 0; index < model.records.size(); ++index) {
+    const Record& known = model.records[index];
+    std::copy_n(model.values.begin() + static_cast<std::ptrdiff_t>(index * axes), axes, point.begin());
+    trials.push_back(Trial{imported_parameter, known.text ? *known.text : model.space.to_parameters(point), known.loss,
+                           known.turn, known.state});
   }
+  for (const auto& [id, index] : model.running) trials[first + index].id.value = id;
+  return trials;
+}
+
+NNI_INLINE void Tpe::take_up(Trial trial) {
+  const std::optional<Point> point = model_->space.to_point(trial.parameters);
+  if (!point) return put_aside(std::move(trial));
+  const std::uint32_t index = record(*point, trial.parameters);
+  model_->records[index].turn = trial.turn;
+  if (trial.state != State::running)
+    settle(index, trial.state, trial.loss);
+  else if (trial.id != imported_parameter)
+    model_->running.emplace(trial.id.value, index);
+}
+
+NNI_INLINE void Tpe::put_aside(Trial trial) {
+  if (trial.state == State::running && trial.id != imported_parameter)
+    running_aside_.insert_or_assign(trial.id.value, aside_.size());
+  aside_.push_back(std::move(trial));
 }
 
 NNI_INLINE std::optional<Parameters> Tpe::generate(ParameterId id) {
@@ -115,37 +137,52 @@ NNI_INLINE void Tpe::observe(const TrialOutcome& outcome) {
     state = State::gone;
   const bool useful = outcome.status == TrialJobStatus::succeeded || outcome.status == TrialJobStatus::early_stopped;
   if (useful && outcome.value && std::isfinite(*outcome.value)) state = State::finished;
+  const double loss = goals_.loss(outcome.value.value_or(0.0));
   const std::optional<Point> point = model_->space.to_point(outcome.parameters);
-  conclude(outcome.parameter, point ? &*point : nullptr, state, outcome.value.value_or(0.0));
+  std::optional<std::uint32_t> index = land(outcome.parameter, point ? &*point : nullptr);
+  if (!index && !point) return conclude_aside(outcome.parameter, outcome.parameters, state, loss);
+  if (!index) index = record(*point, outcome.parameters);
+  settle(*index, state, loss);
+}
+
+NNI_INLINE void Tpe::conclude_aside(ParameterId id, const Parameters& parameters, State state, double loss) {
+  if (const auto found = running_aside_.find(id.value); found != running_aside_.end()) {
+    Trial& known = aside_[found->second];
+    known = Trial{imported_parameter, parameters, loss, known.turn, state};
+    running_aside_.erase(found);
+    return;
+  }
+  put_aside(Trial{imported_parameter, parameters, loss, turn_++, state});
 }
 
 NNI_INLINE void Tpe::adopt(ParameterId id, const Parameters& parameters) {
   if (const std::optional<Point> point = model_->space.to_point(parameters))
-    model_->running.insert_or_assign(id.value, record(*point));
+    model_->running.insert_or_assign(id.value, record(*point, parameters));
+  else
+    put_aside(Trial{id, parameters, 0.0, turn_++, State::running});
 }
 
 NNI_INLINE void Tpe::learn(ParameterId id, const Point& point, std::optional<double> value) {
-  conclude(id, &point, value ? State::finished : State::failed, value.value_or(0.0));
+  std::optional<std::uint32_t> index = land(id, &point);
+  if (!index) index = record(point);
+  settle(*index, value ? State::finished : State::failed, goals_.loss(value.value_or(0.0)));
 }
 
-// What the trial ran with counts, also where this object knows nothing of it or would have suggested something else:
-// both happen when an experiment is resumed.
-NNI_INLINE void Tpe::conclude(ParameterId id, const Point* point, State state, double value) {
+// Takes a trial out of those in flight. What it ran with counts, also where this object knows nothing of it or would
+// have suggested something else: both happen when an experiment is resumed. @returns its record
+NNI_INLINE std::optional<std::uint32_t> Tpe::land(ParameterId id, const Point* point) {
   Model& model = *model_;
-  std::optional<std::uint32_t> index;
-  if (const auto found = model.running.find(id.value); found != model.running.end()) {
-    index = found->second;
-    model.running.erase(found);
+  if (const auto aside = running_aside_.find(id.value); point && aside != running_aside_.end()) {
+    aside_[aside->second].state = State::gone;
+    running_aside_.erase(aside);
   }
-  if (index && point && !is_at(*index, *point)) {
-    settle(*index, State::gone, 0.0);
-    index.reset();
-  }
-  if (!index) {
-    if (!point) return;
-    index = record(*point);
-  }
-  settle(*index, state, goals_.loss(value));
+  const auto found = model.running.find(id.value);
+  if (found == model.running.end()) return std::nullopt;
+  const std::uint32_t index = found->second;
+  model.running.erase(found);
+  if (!point || is_at(index, *point)) return index;
+  settle(index, State::gone, 0.0);
+  return std::nullopt;
 }
 
 NNI_INLINE std::vector<float> Tpe::coordinates_of(const Point& point) const {
@@ -178,8 +215,16 @@ NNI_INLINE std::uint32_t Tpe::record(const Point& point) {
   if (model.unvisited.active()) model.unvisited.visit(model.space.index_of(point));
   model.bad.add(coordinates_of(point), weight_of(State::running));
   model.values.insert(model.values.end(), point.begin(), point.end());
-  model.records.emplace_back();
+  model.records.emplace_back().turn = turn_++;
   return static_cast<std::uint32_t>(model.records.size() - 1);
+}
+
+NNI_INLINE std::uint32_t Tpe::record(const Point& point, const Parameters& parameters) {
+  const std::uint32_t index = record(point);
+  // What has more parameters than the space has dimensions may fit another space with all of them.
+  if (model_->space.to_parameters(point) != parameters)
+    model_->records[index].text = std::make_unique<const Parameters>(parameters);
+  return index;
 }
 
 NNI_INLINE void Tpe::settle(std::uint32_t index, State state, double loss) {
