@@ -61,7 +61,8 @@ struct LedgerCounts {
 ///  - an intent is recorded before a run is submitted;
 ///  - exit 0 with a final value is SUCCEEDED with it, without one SUCCEEDED without a value; a final value and then
 ///    another end is FAILED with the value kept; a value that is not finite is told to the advisor as a failure;
-///  - of two final values the first counts;
+///  - of several final values of a run the first is its result, and the only one that the advisor hears; the others are
+///    recorded among its values, each once;
 ///  - a run that was told to stop ends with the status of that reason, unless it exits with 0 and a final value;
 ///  - a run that was stopped because the experiment stops is attempted again after a resume;
 ///  - without retries (`max_retries` is 0) a lost run is attempted again at once, at most `max_losses` times;

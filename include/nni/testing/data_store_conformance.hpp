@@ -20,6 +20,7 @@
 #include <nni/core/store_event.hpp>
 #include <nni/testing/checks.hpp>
 #include <nni/testing/data_store_failures.hpp>
+#include <nni/testing/detail/store_final_checks.hpp>
 #include <nni/testing/detail/store_resume_checks.hpp>
 #include <nni/testing/store_script.hpp>
 
@@ -50,6 +51,7 @@ class StoreSuite {
     one("reopening", &StoreSuite::reopening);
     one("imports", &StoreSuite::imports);
     one("second-delivery", &StoreSuite::second_delivery);
+    one("final-values", &StoreSuite::final_values);
     one("reads", &StoreSuite::reads);
     one("pages", &StoreSuite::pages);
     one("best", &StoreSuite::best);
@@ -295,6 +297,11 @@ class StoreSuite {
   awaitable<void> imports(Case& here) {
     const auto reopen = [this, &here] { return reopened(here); };
     return check_imports(here.store, reopen, report_);
+  }
+
+  awaitable<void> final_values(Case& here) {
+    const auto reopen = [this, &here] { return reopened(here); };
+    return check_final_values(here.store, reopen, report_);
   }
 
   awaitable<std::size_t> count_values(D& store) {

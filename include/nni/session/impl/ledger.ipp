@@ -241,10 +241,13 @@ NNI_INLINE void Ledger::metric(Metric what, Receipt receipt, Transition& out) {
   }
   // A second delivery of what was recorded changes nothing, but the sender still needs its answer.
   const bool known = is_final ? trial->detail.final_value == what.value : what.sequence < trial->intermediates;
-  if (!known) {
+  if (is_final && !known && trial->detail.final_value) {
+    // It is not the result. Only the store knows whether it has it already.
+    out.records.emplace_back(std::in_place_type<MetricReceived>, std::move(what));
+  } else if (!known) {
     out.records.emplace_back(std::in_place_type<MetricReceived>, what);
     if (is_final) {
-      if (!trial->detail.final_value) trial->detail.final_value = what.value;
+      trial->detail.final_value = what.value;
     } else {
       trial->intermediates = what.sequence + 1;
       trial->history.push_back(what.scalar().value_or(std::nan("")));
