@@ -63,8 +63,9 @@ using Change = std::variant<SetConcurrency, SetMaxTrials, SetMaxDuration, Update
 /// is, so they survive a kill of the process; docs/how-to/steer-an-experiment.md says what a resume makes of them. What
 /// is asked for before `run` happens when it begins.
 ///
-/// Every request answers true when it was taken, and false when the experiment has ended: then nothing happens. None of
-/// them waits, except `wait_until_recorded`.
+/// Every request answers true when it was taken, and false when the experiment has ended: then nothing happens. One that
+/// is taken while the experiment comes to its end may be too late for this run; it is recorded, for a resume. None of them
+/// waits, except `wait_until_recorded`.
 class Control {
  public:
   /// Where the experiment is.
@@ -111,8 +112,9 @@ class Control {
   bool cancel(TrialId trial) const;
 
   /// Waits until everything that was asked for so far is recorded so that it survives a loss of power. Not on the
-  /// experiment's thread (not in an observer), where it would wait for itself; before `run` it waits for `run`.
-  /// @returns false when the experiment ended before
+  /// experiment's thread (not in an observer), where it would wait for itself; before `run` it waits for `run`. When the
+  /// experiment ends meanwhile, it waits for the last record.
+  /// @returns true when it is recorded; false when the experiment ended without, and `phase()` says so
   bool wait_until_recorded() const;
 
   /// How the experiment stands, not older than the last turn of its loop. Before `run`: what the options say.

@@ -75,7 +75,7 @@ class Engine {
     loops.spawn(limit_loop());
     for (JobEnded& end : std::exchange(ended_before_, {})) loops.spawn(hear_end(std::move(end)));
     if (stopping_) loops.spawn(give_up());
-    for (auto& waiting : std::exchange(early_, {})) loops.spawn(tell_when_recorded(std::move(waiting)));
+    for (const auto& waiting : std::vector(unanswered_)) loops.spawn(tell_when_recorded(waiting));
     auto all = loops.join();
     co_await std::move(all);
   }
@@ -117,6 +117,11 @@ class Engine {
 
   /// Lifts a reason; trials are placed again when it was the last. Executor only.
   void resume(PauseReason why);
+
+  /// Who waits for records and was not told before the loops ended: what was appended since may tell.
+  [[nodiscard]] std::vector<std::shared_ptr<std::promise<bool>>> take_unanswered() {
+    return std::exchange(unanswered_, {});
+  }
 
   /// Makes a change that somebody asked for, and records it. Executor only.
   void carry_out(Change change);
@@ -393,7 +398,7 @@ class Engine {
   bool stopping_ = false;
   bool out_of_time_ = false;
   async::event limits_changed_;
-  std::vector<std::shared_ptr<std::promise<bool>>> early_;  // asked for before the loops ran
+  std::vector<std::shared_ptr<std::promise<bool>>> unanswered_;  // who waits until everything is recorded
 
   static constexpr std::size_t most_unwritten = 10'000;
 

@@ -45,10 +45,8 @@ void Engine<Parts>::carry_out(Change what) {
         } else if constexpr (std::same_as<What, CancelTrial>) {
           cancel_by_user(asked.trial);
         } else if constexpr (std::same_as<What, TellWhenRecorded>) {
-          if (group_)
-            group_->spawn(tell_when_recorded(asked.answer));
-          else
-            early_.push_back(asked.answer);
+          unanswered_.push_back(asked.answer);
+          if (group_) group_->spawn(tell_when_recorded(asked.answer));
         } else {
           change(asked);
           wake();
@@ -127,6 +125,7 @@ awaitable<void> Engine<Parts>::tell_when_recorded(std::shared_ptr<std::promise<b
   auto stored = parts_.store.synced(last_);
   co_await std::move(stored);
   answer->set_value(true);
+  std::erase(unanswered_, answer);
 }
 
 template <class Parts>

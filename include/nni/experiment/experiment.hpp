@@ -5,6 +5,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -237,7 +238,8 @@ class Experiment {
   detail::Board* board_ = nullptr;  // while it runs
   bool stop_requested_ = false;
   std::shared_ptr<detail::ControlCore> control_;
-  std::exception_ptr unkept_;  // why records of this run are not all in the store
+  std::exception_ptr unkept_;                                    // why records of this run are not all in the store
+  std::vector<std::shared_ptr<std::promise<bool>>> unanswered_;  // they wait for the last record; dropped: not kept
 };
 
 /// The service comes after the options, the policies in any order.

@@ -98,6 +98,7 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   }
   engine.stop_listening();
   engine_ = nullptr;
+  unanswered_ = engine.take_unanswered();
   control_->end();
   board.set_active(engine.active());
   co_await async::ignore_cancellation();
@@ -175,6 +176,7 @@ awaitable<Summary> Experiment<Service, Policies...>::close_all(
     const StorePosition position = store_.append(std::span<const StoreEvent>(&last, 1));
     auto keeping = store_.synced(position);
     co_await std::move(keeping);
+    for (const auto& waiting : std::exchange(unanswered_, {})) waiting->set_value(true);
     const auto visit = [this, &trials](TrialJobDetail trial) { return collect(trials, std::move(trial)); };
     auto reading = detail::for_each_trial(store_, options_.summary_trials, visit);
     co_await std::move(reading);
@@ -182,6 +184,7 @@ awaitable<Summary> Experiment<Service, Policies...>::close_all(
     context.log().error("experiment", std::string("the end could not be recorded: ") + error.what());
     unkept_ = std::current_exception();
   }
+  unanswered_.clear();
   auto closing = close_policies(context);
   co_await std::move(closing);
   co_return board.end(status, std::move(message), ledger_->counts(), std::move(trials));

@@ -6,11 +6,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <nni/nni.hpp>
@@ -52,6 +55,40 @@ class Gate {
   int permits_ = 0;
   int inside_ = 0;
 };
+
+/// Records in memory that are not synced before the trials have ended, and perhaps never.
+class SlowSync {
+ public:
+  using role = nni::role::data_store;
+
+  /// @param asked  told when somebody waits for the first time
+  /// @param fails  the last record is not kept
+  SlowSync(std::promise<void> asked, bool fails) : asked_(std::move(asked)), fails_(fails) {}
+
+  awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id) { return kept_.open(context, std::move(id)); }
+  StorePosition append(std::span<const StoreEvent> events) { return kept_.append(events); }
+  awaitable<void> written(StorePosition at) { return kept_.written(at); }
+  awaitable<void> synced(StorePosition) {
+    if (!std::exchange(waited_, true)) {
+      asked_.set_value();
+      async::event never;
+      auto wait = never.wait();
+      co_await std::move(wait);
+    }
+    if (fails_) throw Error(Errc::storage_failed, "this store keeps nothing");
+  }
+  awaitable<std::optional<TrialJobDetail>> load(TrialId trial) { return kept_.load(trial); }
+  awaitable<TrialPage> page(TrialQuery query) { return kept_.page(query); }
+  awaitable<std::vector<Metric>> metrics(TrialId trial) { return kept_.metrics(trial); }
+  awaitable<void> close() { return kept_.close(); }
+
+ private:
+  datastore::Memory kept_;
+  std::promise<void> asked_;
+  bool fails_;
+  bool waited_ = false;
+};
+static_assert(DataStore<SlowSync>);
 
 auto gated(Gate& gate) {
   return platforms::InProcess{
@@ -272,6 +309,31 @@ TEST_CASE("control: an experiment that never ran lets go of who waits for it", "
   }
   user.join();
   CHECK_FALSE(answer);
+}
+
+TEST_CASE("control: who waits for records when the experiment ends hears whether the last one was kept", "[control]") {
+  const bool fails = GENERATE(false, true);
+  CAPTURE(fails);
+  std::promise<void> asking;
+  const std::shared_future<void> asked = asking.get_future().share();
+  Experiment experiment{
+      ExperimentOptions{.max_trials = 1, .handle_signals = false},
+      // Ends the experiment as soon as somebody waits.
+      platforms::InProcess{[asked](TrialHandle&) { asked.wait(); }}, SlowSync{std::move(asking), fails},
+      tuning::Random{line(), seed(1)}};
+  const Control control = experiment.control();
+  std::optional<bool> answer;
+  auto phase = Control::Phase::before;
+  std::jthread user([&] {
+    answer = control.wait_until_recorded();
+    phase = control.phase();
+  });
+
+  experiment.run();
+  user.join();
+
+  CHECK(answer == !fails);
+  CHECK(phase == Control::Phase::ended);
 }
 
 TEST_CASE("control: handles are used from many threads at a time", "[control][threads]") {
