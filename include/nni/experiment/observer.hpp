@@ -59,6 +59,12 @@ class Progress {
 };
 
 /// Hooks that are called on the experiment's thread. They must not block; a hook that throws ends the experiment.
+///
+/// They hear what happens at once, up to a few milliseconds before it is recorded, or longer while a store waits for
+/// space. What a manager told and could not record before it was killed, a resume tells again: the same end of a run that
+/// a keeper or platform remembers, and otherwise that of the next attempt. So a trial may be told twice, once in each
+/// run of the program, and the later one counts. What must only be told when it is recorded is in the `Summary`, or is
+/// read from the store behind `Control::wait_until_recorded`.
 struct Observer {
   /// Called once, before the first trial.
   std::function<void(const ExperimentStart&)> on_start{};

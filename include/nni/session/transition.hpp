@@ -68,7 +68,8 @@ class Release {
   Placement placement;
 };
 
-/// Tell the observers that a trial has ended.
+/// Tell the observers that a trial has ended. It waits for no record: people see what happens, and a resume tells again
+/// what was not recorded.
 class Announce {
  public:
   Announce() = default;
