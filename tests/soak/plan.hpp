@@ -118,7 +118,6 @@ inline Plan draw_plan(std::uint64_t seed) {
   phase.max_trials = 1 + random() % 30;
   if (one_in(5)) phase.max_retries = 1 + static_cast<std::uint32_t>(random() % 2);
   phase.limits_duration = one_in(7);
-  // SQLite waits out a failed call; a journal that fails ends its experiment.
   const bool has_faults = plan.store != StoreKind::memory && one_in(3);
   for (std::uint64_t count = 1 + random() % 3; count > 0; --count) {
     phase.steps = draw_steps(random, phase.max_trials);

@@ -53,6 +53,8 @@ inline std::size_t power_loss_images() {
 /// written, each page of 4096 bytes may be on the disk as it was, as it was last, or torn: then each of its sectors
 /// of 512 bytes shows any of the contents that it ever had since the sync. The length of a file is one of those that it
 /// had. Names that were made, given or taken since their directory was synced are there up to any one of them.
+///
+/// A sync that fails loses what it should have brought to the disk, in pieces: no later sync covers that.
 class RecordingFiles : public nni::files::System {
  public:
   /// @param root   what happens elsewhere is not recorded
@@ -83,7 +85,7 @@ class RecordingFiles : public nni::files::System {
         if (log_[at].kind == Step::Kind::mark || log_[at].kind == Step::Kind::sync) moments.push_back(at + 1);
       if (!moments.empty()) cut = moments[random() % moments.size()];
     }
-    return Disk(*this, cut).image(random);
+    return Disk(*this, cut, random).image();
   }
 
   /// Images of the seeds `seed`, `seed + 1`, ...
@@ -147,8 +149,8 @@ class RecordingFiles : public nni::files::System {
     lock.unlock();  // writes on other threads go on, and are not covered
     const int done = under_->sync(file);
     lock.lock();
-    if (const auto inode = open_.find(file); done >= 0 && inode != open_.end())
-      add(Step::Kind::sync, inode->second).number = before;
+    if (const auto inode = open_.find(file); inode != open_.end())
+      add(done >= 0 ? Step::Kind::sync : Step::Kind::failed_sync, inode->second).number = before;
     return done;
   }
   int sync_directory(const std::filesystem::path& directory) override {
@@ -186,7 +188,18 @@ class RecordingFiles : public nni::files::System {
   using Path = std::filesystem::path;
 
   struct Step {
-    enum class Kind { create, write, truncate, sync, sync_directory, rename, remove, make_directory, mark };
+    enum class Kind {
+      create,
+      write,
+      truncate,
+      sync,
+      failed_sync,
+      sync_directory,
+      rename,
+      remove,
+      make_directory,
+      mark
+    };
     Kind kind = Kind::mark;
     std::size_t inode = 0;
     std::uint64_t number = 0;  // offset, size, mark, or the calls that a sync covers
@@ -201,7 +214,8 @@ class RecordingFiles : public nni::files::System {
   /// The state of a disk after some calls.
   class Disk {
    public:
-    Disk(const RecordingFiles& recording, std::size_t cut) : recording_(recording), log_(recording.log_) {
+    Disk(const RecordingFiles& recording, std::size_t cut, std::mt19937_64& random)
+        : recording_(recording), log_(recording.log_), random_(random) {
       image_.cut = cut;
       for (const auto& [inode, file] : recording.earlier_) {
         contents_[inode] = file.second;
@@ -210,11 +224,11 @@ class RecordingFiles : public nni::files::System {
       for (std::size_t at = 0; at < cut; ++at) take(at);
     }
 
-    PowerLossImage image(std::mt19937_64& random) {
-      const std::size_t kept = random() % (pending_names_.size() + 1);
+    PowerLossImage image() {
+      const std::size_t kept = random_() % (pending_names_.size() + 1);
       for (std::size_t index = 0; index < kept; ++index) apply_name(log_[pending_names_[index]]);
       for (const Path& directory : directories_) image_.directories.insert(relative(directory));
-      for (const auto& [path, inode] : names_) image_.files[relative(path)] = content(inode, random);
+      for (const auto& [path, inode] : names_) image_.files[relative(path)] = content(inode, random_);
       return std::move(image_);
     }
 
@@ -231,6 +245,16 @@ class RecordingFiles : public nni::files::System {
           for (; covered < waiting.size() && waiting[covered] < step.number; ++covered)
             apply(contents_[step.inode], log_[waiting[covered]]);
           waiting.erase(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(covered));
+          break;
+        }
+        case Step::Kind::failed_sync: {
+          std::vector<std::size_t>& waiting = unsynced_[step.inode];
+          std::size_t asked = 0;
+          while (asked < waiting.size() && waiting[asked] < step.number) ++asked;
+          const std::vector<std::size_t> later(waiting.begin() + static_cast<std::ptrdiff_t>(asked), waiting.end());
+          waiting.resize(asked);
+          contents_[step.inode] = content(step.inode, random_);
+          waiting = later;
           break;
         }
         case Step::Kind::sync_directory: sync_names(step.path); break;
@@ -322,6 +346,7 @@ class RecordingFiles : public nni::files::System {
 
     const RecordingFiles& recording_;
     const std::vector<Step>& log_;
+    std::mt19937_64& random_;
     PowerLossImage image_;
     std::map<std::size_t, std::string> contents_;  // synced
     std::map<std::size_t, std::vector<std::size_t>> unsynced_;

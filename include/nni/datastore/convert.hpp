@@ -86,6 +86,8 @@ awaitable<Converted> convert_between(Context& context, From& from, To& to, Exper
     auto making = to.open(context, id);
     const ExperimentSnapshot there = co_await std::move(making);
     is_open = true;
+    // Nothing runs that could be paused meanwhile: who converts is told at once that there is no room.
+    if constexpr (requires { to.give_up(); }) to.give_up();
     if (there.exists)
       throw Error(Errc::already_exists,
                   "experiment \"" + id.value + "\" has " + std::to_string(there.trials) +

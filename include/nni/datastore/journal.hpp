@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <nni/concepts/data_store.hpp>
+#include <nni/concepts/trouble.hpp>
 #include <nni/files/system.hpp>
 
 namespace nni::datastore {
@@ -30,6 +31,13 @@ struct JournalOptions {
 ///
 /// Appending queues; one call on the pool at a time writes what has gathered. `written` waits for that. Only when
 /// somebody waits for `synced` is the file brought to the disk, which covers everything that was written so far.
+///
+/// When the disk is full or a call fails, nothing is lost and nothing is claimed: what was appended is kept in memory in
+/// order, who waits goes on waiting, `on_trouble` is told why, and writing is tried again after 0.1 s, then after twice
+/// as long, up to every 10 s. What a failed write has left is cut off first; what a failed sync may have lost is written
+/// once more, from memory, and synced, before anything is called synced again. A file that does not read back as it was
+/// written fails the store for good, and so does one that was removed or replaced. What was written and not synced is
+/// held in memory as well; at 8 MiB it is synced unasked.
 ///
 /// Opening reads the file through. A tail that a crash or a loss of power has torn is cut off behind the last whole
 /// record, with a line in the log. The places of a trial's lines live in memory, 64 bytes for each finished trial;
@@ -66,12 +74,19 @@ class Journal {
   /// Queues events. @throws Error  `Errc::closed` when it is not open, `Errc::unsupported` when it is read-only
   StorePosition append(std::span<const StoreEvent> events);
 
+  /// Who is told when records cannot be kept for now, with a sentence for people, and when that is over, with an empty
+  /// one. Called on the executor.
+  void on_trouble(TroubleListener listener);
+
+  /// What cannot be written now is not waited for any longer: one more attempt, and who waits is thrown the reason.
+  void give_up();
+
   /// Suspends until everything up to a position survives a kill of this process.
-  /// @throws Error  `Errc::storage_failed` once the store has failed
+  /// @throws Error  once the store has failed for good
   [[nodiscard]] awaitable<void> written(StorePosition at);
 
   /// Suspends until everything up to a position survives a loss of power.
-  /// @throws Error  `Errc::storage_failed` once the store has failed
+  /// @throws Error  once the store has failed for good
   [[nodiscard]] awaitable<void> synced(StorePosition at);
 
   /// Everything known of one trial; nothing for an unknown one.
@@ -83,8 +98,8 @@ class Journal {
   /// The values of one trial: attempt by attempt, in the order of arrival.
   [[nodiscard]] awaitable<std::vector<Metric>> metrics(TrialId trial);
 
-  /// Writes and syncs what was appended, and frees the file.
-  /// @throws Error  when the store has failed; it is freed all the same
+  /// Writes and syncs what was appended, and frees the file. Waits for no space: it tries once.
+  /// @throws Error  when something could not be kept; the store is freed all the same
   [[nodiscard]] awaitable<void> close();
 
  private:

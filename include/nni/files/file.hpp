@@ -32,7 +32,8 @@ enum class Access : std::uint8_t {
 ///
 /// After a `sync` that failed, the file is *poisoned*. The kernel reports such a failure once and may count the bytes
 /// as clean from then on, so a later sync that succeeds would prove nothing: each one fails with the first error.
-/// What such a file holds can become durable only in another file.
+/// What such a file holds can become durable only in another file, or when its owner has written it once more
+/// (`lift_poison`).
 ///
 /// Blocking. `sync` may run beside a read or a write on another thread; everything else comes one after the other.
 class File {
@@ -78,6 +79,10 @@ class File {
 
   /// Takes it as poisoned, for an owner who knows that a name of this file did not reach the disk.
   void set_poison(boost::system::error_code failure) noexcept;
+
+  /// Lets syncs mean something again, for an owner who has just written once more all bytes that were not on the disk
+  /// for certain: the next sync covers them. Nothing else uses the file meanwhile.
+  void lift_poison() noexcept { poison_ = 0; }
 
  private:
   std::shared_ptr<System> system_;

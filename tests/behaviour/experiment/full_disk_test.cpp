@@ -3,14 +3,18 @@
 #include "support/catch.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <memory>
 #include <set>
 #include <string>
 
 #include <nni/core/error.hpp>
+#include <nni/datastore/journal.hpp>
 #include <nni/datastore/sqlite.hpp>
 #include <nni/nni.hpp>
 
+#include "support/failing_files.hpp"
 #include "support/recording_vfs.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -19,11 +23,38 @@ using nni_test::RecordingVfs;
 
 namespace {
 
-void fill(RecordingVfs& disk) {
-  disk.change([](const RecordingVfs::Asked& asked) {
-    return RecordingVfs::Fault{asked.call == RecordingVfs::Call::write ? SQLITE_FULL : SQLITE_OK, 0, false};
-  });
-}
+// A disk that can be filled, under a store of each kind.
+class SqliteDisk {
+ public:
+  static constexpr const char* file = "nni.sqlite";
+
+  datastore::Sqlite store(const nni_test::TemporaryDirectory& place) const {
+    return datastore::Sqlite{{.directory = place.path(), .vfs = disk_.name()}};
+  }
+  void fill() {
+    disk_.change([](const RecordingVfs::Asked& asked) {
+      return RecordingVfs::Fault{asked.call == RecordingVfs::Call::write ? SQLITE_FULL : SQLITE_OK, 0, false};
+    });
+  }
+  void free() { disk_.change({}); }
+
+ private:
+  RecordingVfs disk_;
+};
+
+class JournalDisk {
+ public:
+  static constexpr const char* file = "nni.journal";
+
+  datastore::Journal store(const nni_test::TemporaryDirectory& place) const {
+    return datastore::Journal{{.directory = place.path(), .system = files_}};
+  }
+  void fill() { files_->fail_all(nni_test::Call::write, ENOSPC); }
+  void free() { files_->mend(); }
+
+ private:
+  std::shared_ptr<nni_test::FailingFiles> files_ = std::make_shared<nni_test::FailingFiles>();
+};
 
 ExperimentOptions options(const nni_test::TemporaryDirectory& place, Resume resume = Resume::never) {
   return {
@@ -70,10 +101,10 @@ TEST_CASE("experiment: gives no summary of what its store could not keep to the 
   CHECK_THROWS_WITH(experiment.run(), Catch::Contains("the disk is gone"));
 }
 
-TEST_CASE("experiment: a full disk pauses it with the reason, and it goes on when there is space",
-          "[experiment][faults]") {
+TEMPLATE_TEST_CASE("experiment: a full disk pauses it with the reason, and it goes on when there is space",
+                   "[experiment][faults]", SqliteDisk, JournalDisk) {
   nni_test::TemporaryDirectory place;
-  RecordingVfs disk;
+  TestType disk;
   std::atomic<int> begun = 0;
   std::atomic<bool> is_full = false;
   std::atomic<int> begun_while_full = 0;
@@ -84,15 +115,14 @@ TEST_CASE("experiment: a full disk pauses it with the reason, and it goes on whe
         trial.report_intermediate_result(0.25);
         trial.report_final_result(trial.parameter<double>("x"));
       }},
-      tuning::Random{SearchSpace{uniform("x", -1.0, 1.0)}, seed(3)},
-      datastore::Sqlite{{.directory = place.path(), .vfs = disk.name()}}};
+      tuning::Random{SearchSpace{uniform("x", -1.0, 1.0)}, seed(3)}, disk.store(place)};
   std::set<std::string> reasons;
   int ended = 0;
   int seen_full = 0;
   experiment.observe(
       {.on_trial_ended =
            [&](const TrialJobDetail&) {
-             if (++ended == 10) fill(disk);
+             if (++ended == 10) disk.fill();
            },
        .on_progress =
            [&](const Progress& now) {
@@ -101,7 +131,7 @@ TEST_CASE("experiment: a full disk pauses it with the reason, and it goes on whe
              is_full = true;  // what was started before may still begin
              if (++seen_full < 3) return;
              is_full = false;
-             disk.change({});
+             disk.free();
            }});
 
   const Summary summary = experiment.run();
@@ -111,23 +141,23 @@ TEST_CASE("experiment: a full disk pauses it with the reason, and it goes on whe
   CHECK(begun == 30);
   CHECK(begun_while_full <= 3);
   REQUIRE(reasons.size() == 1);
-  CHECK_THAT(*reasons.begin(), Catch::Contains("nni.sqlite") && Catch::Contains("free space"));
+  CHECK_THAT(*reasons.begin(), Catch::Contains(TestType::file) && Catch::Contains("free space"));
 }
 
-TEST_CASE("experiment: one that waits for space can be stopped, and be resumed later", "[experiment][faults]") {
+TEMPLATE_TEST_CASE("experiment: one that waits for space can be stopped, and be resumed later", "[experiment][faults]",
+                   SqliteDisk, JournalDisk) {
   nni_test::TemporaryDirectory place;
-  RecordingVfs disk;
+  TestType disk;
   std::set<std::uint64_t> told;
   {
     Experiment experiment{
         options(place), platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(1.0); }},
-        tuning::Random{SearchSpace{uniform("x", -1.0, 1.0)}, seed(3)},
-        datastore::Sqlite{{.directory = place.path(), .vfs = disk.name()}}};
+        tuning::Random{SearchSpace{uniform("x", -1.0, 1.0)}, seed(3)}, disk.store(place)};
     experiment.observe(
         {.on_trial_ended =
              [&](const TrialJobDetail& trial) {
                told.insert(trial.trial.number);
-               if (told.size() == 10) fill(disk);
+               if (told.size() == 10) disk.fill();
              },
          .on_progress =
              [&](const Progress& now) {
@@ -137,21 +167,22 @@ TEST_CASE("experiment: one that waits for space can be stopped, and be resumed l
     CHECK(summary.status == ExperimentStatus::stopped);
   }
 
-  disk.change({});
+  disk.free();
   Experiment again{
       options(place, Resume::always), platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(1.0); }},
-      tuning::Random{SearchSpace{uniform("x", -1.0, 1.0)}, seed(3)},
-      datastore::Sqlite{{.directory = place.path(), .vfs = disk.name()}}};
+      tuning::Random{SearchSpace{uniform("x", -1.0, 1.0)}, seed(3)}, disk.store(place)};
   const Summary summary = again.run();
   CHECK(summary.status == ExperimentStatus::done);
   CHECK(summary.finished == 30);
 }
 
-TEST_CASE("experiment: a directory that is deleted while it runs ends it with a reason", "[experiment][faults]") {
+TEMPLATE_TEST_CASE("experiment: a directory that is deleted while it runs ends it with a reason",
+                   "[experiment][faults]", SqliteDisk, JournalDisk) {
   nni_test::TemporaryDirectory place;
+  TestType disk;
   Experiment experiment{
       options(place), platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(1.0); }},
-      tuning::Random{SearchSpace{uniform("x", -1.0, 1.0)}, seed(3)}, datastore::Sqlite{{.directory = place.path()}}};
+      tuning::Random{SearchSpace{uniform("x", -1.0, 1.0)}, seed(3)}, disk.store(place)};
   int ended = 0;
   experiment.observe({.on_trial_ended = [&](const TrialJobDetail&) {
     if (++ended == 5) std::filesystem::remove_all(place.path() / "abc");

@@ -1,5 +1,6 @@
 #include "support/catch.hpp"
 
+#include <cerrno>
 #include <cstdint>
 #include <fstream>
 #include <iostream>
@@ -12,8 +13,10 @@
 #include <nni/datastore/detail/journal_line.hpp>
 #include <nni/datastore/detail/journal_writer.hpp>
 #include <nni/datastore/journal.hpp>
+#include <nni/testing/manual_clock.hpp>
 #include <nni/testing/store_script.hpp>
 
+#include "support/failing_files.hpp"
 #include "support/recording_files.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -82,33 +85,43 @@ class Loss {
   std::size_t strange = 0;  ///< records that were never made, or in another order
 };
 
-// Records some batches, with a mark for each promise, in several sessions; the last one is not closed.
-std::vector<std::string> live(Runtime& runtime, const std::filesystem::path& place,
-                              const std::shared_ptr<RecordingFiles>& files, std::mt19937_64& random) {
+// Records some batches, with a mark for each promise, in several sessions.
+// @param failing  where given, some writes and syncs of an open journal fail
+std::vector<std::string> live(const std::filesystem::path& place, const std::shared_ptr<RecordingFiles>& files,
+                              std::mt19937_64& random, nni_test::FailingFiles* failing = nullptr) {
+  testing::ManualClock clock;
+  RuntimeOptions settings;
+  settings.clock = clock;
+  Runtime runtime(settings);
+  clock.attach(runtime.io());
   std::vector<std::string> appended;
   std::optional<Journal> store;
   const auto open = [&] {
     store.emplace(datastore::JournalOptions{.directory = place, .system = files});
-    runtime.run(store->open(runtime.context(), id));
+    static_cast<void>(clock.run(store->open(runtime.context(), id)));
   };
   open();
   std::uint64_t before = 0;  // events of earlier sessions
   for (const std::vector<StoreEvent>& batch : made_up_events(random)) {
     for (const StoreEvent& event : batch) appended.push_back(text_of(event));
     const StorePosition at = store->append(batch);
-    if (random() % 3 == 0) runtime.run(store->written(at));
+    if (failing != nullptr && random() % 20 == 0) failing->fail_next(nni_test::Call::write, ENOSPC);
+    if (random() % 3 == 0) clock.run(store->written(at));
     if (random() % 6 == 0) {
-      runtime.run(store->synced(at));
+      if (failing != nullptr && random() % 3 == 0) failing->fail_next(nni_test::Call::sync, EIO);
+      clock.run(store->synced(at));
       files->mark(before + at.value);
     }
     if (random() % 40 == 0) {
-      runtime.run(store->close());
+      if (failing != nullptr) failing->mend();  // closing waits for nothing
+      clock.run(store->close());
       files->mark(appended.size());
       before = appended.size();
       open();
     }
   }
-  runtime.run(store->close());
+  if (failing != nullptr) failing->mend();
+  clock.run(store->close());
   return appended;
 }
 
@@ -153,13 +166,15 @@ TEST_CASE("journal: no loss of power takes a record that was called synced", "[d
   std::mt19937_64 random(seed);
   const nni_test::TemporaryDirectory place;
   Runtime runtime;
-  const auto files = std::make_shared<RecordingFiles>(place.path());
-  const std::vector<std::string> appended = live(runtime, place.path(), files, random);
+  const auto failing = std::make_shared<nni_test::FailingFiles>();
+  const auto files = std::make_shared<RecordingFiles>(place.path(), failing);
+  const std::vector<std::string> appended = live(place.path(), files, random, failing.get());
+  CHECK(failing->failures() > 5);
 
   const Loss loss = look_at(runtime, *files, appended, seed, count);
-  std::cout << "power loss, journal: seed " << seed << ", " << count << " images of " << files->size() << " calls, "
-            << loss.missing << " synced records missing, " << loss.strange << " out of place, " << loss.refused
-            << " not opened\n";
+  std::cout << "power loss, journal: seed " << seed << ", " << failing->failures() << " failed calls, " << count
+            << " images of " << files->size() << " calls, " << loss.missing << " synced records missing, "
+            << loss.strange << " out of place, " << loss.refused << " not opened\n";
   CHECK(loss.missing == 0);
   CHECK(loss.refused == 0);
   CHECK(loss.strange == 0);
@@ -171,7 +186,7 @@ TEST_CASE("journal: the power-loss test catches a store that does not sync", "[d
   const nni_test::TemporaryDirectory place;
   Runtime runtime;
   const auto files = std::make_shared<Liar>(place.path());
-  const std::vector<std::string> appended = live(runtime, place.path(), files, random);
+  const std::vector<std::string> appended = live(place.path(), files, random);
 
   const Loss loss = look_at(runtime, *files, appended, seed, 30);
   CHECK(loss.missing + loss.refused > 0);
@@ -183,7 +198,7 @@ TEST_CASE("journal: what a loss of power left goes on, and survives the next one
   const nni_test::TemporaryDirectory place;
   Runtime runtime;
   const auto files = std::make_shared<RecordingFiles>(place.path());
-  live(runtime, place.path(), files, random);
+  live(place.path(), files, random);
 
   for (const PowerLossImage& image : files->images(seed, nni_test::power_loss_images() / 4)) {
     const nni_test::TemporaryDirectory disk;

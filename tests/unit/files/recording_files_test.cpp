@@ -2,12 +2,14 @@
 
 #include "support/catch.hpp"
 
+#include <cerrno>
 #include <set>
 #include <string>
 
 #include <nni/files/directory.hpp>
 #include <nni/files/file.hpp>
 
+#include "support/failing_files.hpp"
 #include "support/temporary_directory.hpp"
 
 using nni::files::Access;
@@ -106,4 +108,27 @@ TEST_CASE("the same seed gives the same image", "[files][power]") {
 
   CHECK(files->image(5).files == files->image(5).files);
   CHECK(files->image(5).cut == files->image(5).cut);
+}
+
+TEST_CASE("what a failed sync has lost is not there after the next one, unless it was written again",
+          "[files][power]") {
+  const nni_test::TemporaryDirectory place;
+  const auto failing = std::make_shared<nni_test::FailingFiles>();
+  const auto files = std::make_shared<RecordingFiles>(place.path(), failing);
+  File file;
+  REQUIRE_FALSE(file.open(place.path() / "a", Access::create, files));
+  REQUIRE_FALSE(nni::files::sync_directory(*files, place.path()));
+  REQUIRE_FALSE(file.write("first", 0));
+  failing->fail_next(nni_test::Call::sync, EIO);
+  REQUIRE(file.sync());
+  const bool again = GENERATE(false, true);
+  if (again) REQUIRE_FALSE(file.write("first", 0));
+  file.lift_poison();
+  REQUIRE_FALSE(file.sync());
+  files->mark(1);
+
+  std::size_t lost = 0;
+  for (const PowerLossImage& image : files->images(1, 100))
+    if (image.mark == 1 && image.files.at("a") != "first") ++lost;
+  CHECK((lost > 0) == !again);
 }

@@ -35,7 +35,6 @@ class OpenedFiles {
 ///
 /// @tparam Files  how the files are opened, written and read, all of it blocking and called on the pool:
 ///  - `Recorder`, a `detail::Recorder` with `finish(TimePoint)`, which comes last, and `interrupt()` for any thread;
-///    one that declares `recovers` is tried again when it has failed, any other one fails for good;
 ///  - `Reader` with the reads of a data store and `interrupt()`; it is used beside the recorder;
 ///  - `open(home, id)`, which gives `OpenedFiles<Recorder, Reader>`; `is_read_only()`.
 template <class Files>
@@ -156,7 +155,6 @@ awaitable<ExperimentSnapshot> FileStore<Files>::open(Context& context, Experimen
   if (opened.recorder) {
     lane_ = std::make_shared<RecordLane>(context, std::move(opened.recorder));
     lane_->on_trouble(listener_);
-    if constexpr (!requires { Recorder::recovers; }) lane_->give_up();
   }
   co_return std::move(opened.snapshot);
 }

@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <nni/core/error.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/datastore/detail/journal_line.hpp>
 #include <nni/files/file.hpp>
@@ -18,6 +20,9 @@
 namespace nni::datastore::detail {
 
 /// The file of a journal: opens it at its last whole record, appends, syncs. Blocking.
+///
+/// Lines come in batches, which count once they are committed. What was committed and is not on the disk for certain
+/// is held in memory as well: a system that could not bring bytes to the disk may drop them, and call them clean.
 class JournalFile {
  public:
   /// Called for each line behind the first.
@@ -45,13 +50,34 @@ class JournalFile {
   /// How much of the file is on the disk for certain.
   [[nodiscard]] std::uint64_t synced() const noexcept { return synced_; }
 
+  /// Bytes that were committed and are not on the disk for certain.
+  [[nodiscard]] std::uint64_t unsynced() const noexcept { return committed_ - synced_; }
+
+  /// How often bytes were taken out of the file: others stand in their place then.
+  [[nodiscard]] std::uint64_t cuts() const noexcept { return cuts_; }
+
   /// Hands whole lines to the kernel.
-  /// @throws Error  `Errc::storage_failed`; the file is then cut back, if that is possible
+  /// @throws Error  `Errc::storage_failed`; then `take_back` is due
   void append(std::string_view lines);
 
-  /// Brings what was appended before the call to the disk. May run beside the other members.
-  /// @throws Error  `Errc::storage_failed`, from then on each time
+  /// What was appended since the last commit counts from now on.
+  void commit();
+
+  /// Forgets what was appended since the last commit. Nothing is written before `mend`.
+  void take_back() noexcept;
+
+  /// Brings what was committed before the call to the disk. May run beside the other members, but for `mend`.
+  /// @throws Error  `Errc::storage_failed`, from then on each time until `mend`
   void sync();
+
+  /// Makes up for calls that have failed: cuts off what was taken back, writes once more what a failed sync may have
+  /// lost, and syncs both.
+  /// @throws Error  `Errc::storage_failed`; it may be called again
+  void mend();
+
+  /// Reads what was committed through once more.
+  /// @throws Error  `Errc::store_corrupt` when that is not what was written; `Errc::storage_failed`
+  void read_again(const Visitor& visit) const;
 
   [[nodiscard]] const files::File& file() const noexcept { return file_; }
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
@@ -66,15 +92,25 @@ class JournalFile {
     bool has_lines_behind = false;  ///< behind them follows more than one torn line
   };
 
-  Scan scan(const Visitor& visit) const;
+  /// @param limit  bytes behind this place are no part of the file
+  Scan scan(const Visitor& visit, std::uint64_t limit = ~std::uint64_t{0}) const;
   void check_header(std::string_view line, bool is_whole) const;
   [[nodiscard]] std::string keep_aside(std::uint64_t from, std::uint64_t to) const;
   void write_again(std::uint64_t from, std::uint64_t to);
+  [[nodiscard]] Error write_error(boost::system::error_code reason) const;
 
   std::filesystem::path path_;
   files::File file_;
+  void begin_at(std::uint64_t end) noexcept { end_ = committed_ = synced_ = tail_begin_ = end; }
+
   std::atomic<std::uint64_t> end_ = 0;
+  std::atomic<std::uint64_t> committed_ = 0;
   std::atomic<std::uint64_t> synced_ = 0;
+  std::atomic<std::uint64_t> cuts_ = 0;
+  std::mutex syncing_;  // of two syncs that overlap, one could miss that the other has failed
+  std::string tail_;    // the bytes from `tail_begin_`, which is not behind `synced_`, to the end
+  std::uint64_t tail_begin_ = 0;
+  bool is_torn_ = false;  // behind the last commit there may be bytes, or were on the disk
 };
 
 /// Reads single lines of a journal, with the blocks around them kept for the next ones: 2 MiB. For one thread.
@@ -103,6 +139,7 @@ class JournalLines {
   const JournalFile& journal_;
   std::vector<Block> blocks_;
   std::uint64_t uses_ = 0;
+  std::uint64_t cuts_ = 0;  // of the journal, when the blocks were read
   std::string line_;
 };
 

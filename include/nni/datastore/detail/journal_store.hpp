@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <nni/core/store_event.hpp>
+#include <nni/datastore/detail/file_identity.hpp>
 #include <nni/datastore/detail/file_store.hpp>
 #include <nni/datastore/detail/journal_file.hpp>
 #include <nni/datastore/detail/journal_index.hpp>
@@ -23,8 +24,20 @@ class JournalState {
  public:
   JournalState() = default;
 
+  /// Locks the index, for reading.
+  /// @throws Error  `Errc::storage_failed` in the rare moment in which it names lines that are not in the file
+  [[nodiscard]] std::unique_lock<std::mutex> look();
+
+  /// Takes a line of the file into an index.
+  static void take(JournalIndex& index, JournalLine& line, std::uint64_t offset);
+
+  /// Makes the index anew from what was committed. The mutex is locked.
+  /// @throws Error  like `JournalFile::read_again`; the index is as it was
+  void read_again();
+
   std::mutex mutex;  ///< of the index
   JournalIndex index;
+  bool is_ahead = false;  ///< the index names lines that are not in the file
   JournalFile file;
 };
 
@@ -64,11 +77,20 @@ class JournalRecorder final : public Recorder {
       : lock_(std::move(lock)),
         self_(std::move(self)),
         state_(std::move(state)),
+        identity_(state_->file.path()),
         reader_(state_),
         noted_(state_->file.synced()) {}
 
+  /// What the system could not sync, and may have dropped, is written once more before it is forgotten.
+  ~JournalRecorder() override;
+
   void record(std::span<const StoreEvent> events, TimePoint now) override;
-  void sync() override { state_->file.sync(); }
+  void sync() override;
+
+  /// True when much was committed and nobody has asked for a sync: it is in memory until then.
+  [[nodiscard]] bool wants_tidying() const noexcept override { return state_->file.unsynced() > most_unsynced; }
+  void tidy() override { sync(); }
+  void recover() override;
 
   /// Notes that everything is on the disk and this process has ended its work.
   void finish(TimePoint now);
@@ -77,11 +99,15 @@ class JournalRecorder final : public Recorder {
   void interrupt() noexcept {}
 
  private:
+  static constexpr std::uint64_t most_unsynced = 8 * 1024 * 1024;
+
   bool is_known(const Metric& metric);
+  void write(std::span<const StoreEvent> events, TimePoint now);
 
   OwnerLock lock_;  // let go last
   Owner self_;
   std::shared_ptr<JournalState> state_;
+  FileIdentity identity_;
   JournalReader reader_;  // for values that come after their run
   std::uint64_t noted_;   // what the last line about a sync says
   bool has_session_ = false;

@@ -27,8 +27,6 @@ namespace nni::datastore::detail {
 /// one trial is written once.
 class SqliteRecorder final : public Recorder {
  public:
-  static constexpr bool recovers = true;
-
   /// Opens the file, or makes it. A file that is refused stays as it is.
   /// @param lock     of the experiment; held for as long as this object lives
   /// @param self     the process that records

@@ -26,6 +26,10 @@ NNI_INLINE awaitable<ExperimentSnapshot> Journal::open(Context& context, Experim
 
 NNI_INLINE StorePosition Journal::append(std::span<const StoreEvent> events) { return store_->lane().append(events); }
 
+NNI_INLINE void Journal::on_trouble(TroubleListener listener) { store_->on_trouble(std::move(listener)); }
+
+NNI_INLINE void Journal::give_up() { store_->give_up(); }
+
 NNI_INLINE awaitable<void> Journal::written(StorePosition at) { return store_->lane().written(at); }
 
 NNI_INLINE awaitable<void> Journal::synced(StorePosition at) { return store_->lane().synced(at); }

@@ -16,7 +16,8 @@ namespace nni::datastore::detail {
 /// Gives the lines of a file one after the other.
 class JournalLineSource {
  public:
-  explicit JournalLineSource(const JournalFile& journal) : journal_(journal) {}
+  /// @param limit  where it ends if the file does not end before
+  JournalLineSource(const JournalFile& journal, std::uint64_t limit) : journal_(journal), limit_(limit) {}
 
   /// @param line  set to the next line, without its newline; at the end to what follows the last newline
   /// @returns     false at the end
@@ -51,15 +52,17 @@ class JournalLineSource {
     searched_ -= at_;
     at_ = 0;
     const std::size_t before = bytes_.size();
-    bytes_.resize(before + chunk);
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(chunk, limit_ - (begin_ + before)));
+    bytes_.resize(before + wanted);
     std::size_t got = 0;
-    const auto failure = journal_.file().read(bytes_.data() + before, chunk, begin_ + before, got);
+    const auto failure = journal_.file().read(bytes_.data() + before, wanted, begin_ + before, got);
     bytes_.resize(before + got);
     if (failure) throw storage_error("cannot read " + journal_.path().string(), failure);
     return got > 0;
   }
 
   const JournalFile& journal_;
+  std::uint64_t limit_;
   std::string bytes_;
   std::uint64_t begin_ = 0;   // of the bytes, in the file
   std::size_t at_ = 0;        // where the next line begins
@@ -92,9 +95,9 @@ NNI_INLINE void JournalFile::check_header(std::string_view line, bool is_whole) 
                 name + " is damaged in line 1: its checksum does not fit; bring the file back from a copy");
 }
 
-NNI_INLINE JournalFile::Scan JournalFile::scan(const Visitor& visit) const {
+NNI_INLINE JournalFile::Scan JournalFile::scan(const Visitor& visit, std::uint64_t limit) const {
   Scan result;
-  JournalLineSource source(*this);
+  JournalLineSource source(*this, limit);
   std::string_view line;
   bool is_whole = source.next(line);
   check_header(line, is_whole);
@@ -151,12 +154,11 @@ NNI_INLINE std::string JournalFile::open(const std::filesystem::path& path, cons
     JournalWriter(header, 0).header(id);
     if ((failure = files::replace_file(system, path, header, file_)))
       throw storage_error("cannot write " + name, failure);
-    end_ = synced_ = header.size();
+    begin_at(header.size());
     return {};
   }
 
   const Scan found = scan(visit);
-  end_ = found.end;
   std::string remark;
   if (found.size > found.end) {
     const std::string aside = found.has_lines_behind ? keep_aside(found.end, found.size) : std::string();
@@ -168,9 +170,12 @@ NNI_INLINE std::string JournalFile::open(const std::filesystem::path& path, cons
              std::to_string(found.lines) + " lines, " + std::to_string(found.end) + " bytes" + aside;
   }
   // The process before this one may have seen a sync fail, after which the kernel takes these bytes for clean. Written
-  // again, they are part of the next sync.
-  write_again(std::min(found.synced, found.end), found.end);
-  synced_ = found.synced;
+  // again, they are part of this one.
+  if (found.synced < found.end) {
+    write_again(found.synced, found.end);
+    if ((failure = file_.sync())) throw storage_error("cannot bring " + name + " to the disk", failure);
+  }
+  begin_at(found.end);
   return remark;
 }
 
@@ -203,28 +208,73 @@ NNI_INLINE void JournalFile::write_again(std::uint64_t from, std::uint64_t to) {
     boost::system::error_code failure =
         file_.read(bytes.data(), std::min<std::uint64_t>(to - from, bytes.size()), from, got);
     if (!failure) failure = file_.write(std::string_view(bytes).substr(0, got), from);
-    if (failure) throw storage_error("cannot write " + path_.string(), failure);
+    if (failure) throw write_error(failure);
     if (got == 0) break;
     from += got;
   }
 }
 
 NNI_INLINE void JournalFile::append(std::string_view lines) {
-  if (const auto failure = file_.write(lines, end_)) {
-    // Best effort: what is left behind is no whole batch, and whoever opens the file cuts off what is no whole line.
-    static_cast<void>(file_.truncate(end_));
-    throw storage_error("cannot write " + path_.string(), failure);
-  }
+  if (const auto failure = file_.write(lines, end_)) throw write_error(failure);
+  tail_ += lines;
   end_ += lines.size();
 }
 
+NNI_INLINE void JournalFile::commit() {
+  committed_ = end_.load();
+  const std::uint64_t synced = synced_;
+  const auto done = static_cast<std::size_t>(synced - tail_begin_);
+  if (done <= tail_.size() / 2) return;  // moved seldom, for the sake of those who sync seldom
+  tail_.erase(0, done);
+  tail_begin_ = synced;
+}
+
+NNI_INLINE void JournalFile::take_back() noexcept {
+  end_ = committed_.load();
+  tail_.resize(static_cast<std::size_t>(end_ - tail_begin_));
+  is_torn_ = true;
+  // At once if that is possible, so that a process which dies now leaves whole batches. `mend` makes certain of it.
+  if (!file_.truncate(end_)) ++cuts_;
+}
+
 NNI_INLINE void JournalFile::sync() {
-  const std::uint64_t covered = end_;
+  const std::lock_guard one(syncing_);
+  const std::uint64_t covered = committed_;
   if (const auto failure = file_.sync())
     throw storage_error("cannot bring " + path_.string() + " to the disk", failure);
-  std::uint64_t known = synced_;
-  while (known < covered && !synced_.compare_exchange_weak(known, covered)) {
+  synced_ = covered;
+}
+
+NNI_INLINE void JournalFile::mend() {
+  if (!is_torn_ && !file_.poison()) return;
+  if (is_torn_) {
+    if (const auto failure = file_.truncate(committed_))
+      throw storage_error("cannot shorten " + path_.string(), failure);
+    ++cuts_;
   }
+  if (file_.poison()) {
+    // In place: whoever is killed now leaves what was written before.
+    const auto known = static_cast<std::size_t>(synced_ - tail_begin_);
+    if (const auto failure = file_.write(std::string_view(tail_).substr(known), synced_)) throw write_error(failure);
+    file_.lift_poison();
+  }
+  // The cut as well, before anything is written behind it: no loss of power may join old bytes to new ones.
+  sync();
+  is_torn_ = false;
+}
+
+NNI_INLINE void JournalFile::read_again(const Visitor& visit) const {
+  const std::uint64_t expected = committed_;
+  const std::uint64_t found = scan(visit, expected).end;
+  if (found == expected) return;
+  throw Error(Errc::store_corrupt, "the journal " + path_.string() + " gives back other bytes than were written at " +
+                                       std::to_string(found) + "; look into the system's log for errors of the disk");
+}
+
+NNI_INLINE Error JournalFile::write_error(boost::system::error_code reason) const {
+  if (reason == boost::system::errc::no_space_on_device)
+    return Error(Errc::storage_failed, "the disk is full: cannot write " + path_.string() + "; free space there");
+  return storage_error("cannot write " + path_.string(), reason);
 }
 
 NNI_INLINE void JournalLines::fail(std::uint64_t offset) const {
@@ -234,6 +284,10 @@ NNI_INLINE void JournalLines::fail(std::uint64_t offset) const {
 }
 
 NNI_INLINE std::string_view JournalLines::bytes_from(std::uint64_t offset) {
+  if (const std::uint64_t now = journal_.cuts(); now != cuts_) {
+    for (Block& block : blocks_) block.number = ~std::uint64_t{0};
+    cuts_ = now;
+  }
   const std::uint64_t number = offset / block_size;
   const auto within = static_cast<std::size_t>(offset % block_size);
   Block* chosen = &blocks_.front();

@@ -15,6 +15,27 @@
 
 namespace nni::datastore::detail {
 
+NNI_INLINE std::unique_lock<std::mutex> JournalState::look() {
+  std::unique_lock lock(mutex);
+  if (is_ahead)
+    throw Error(Errc::storage_failed, "the journal " + file.path().string() +
+                                          " cannot be read for now: a write has failed, and it could not be read back");
+  return lock;
+}
+
+NNI_INLINE void JournalState::take(JournalIndex& index, JournalLine& line, std::uint64_t offset) {
+  if (line.kind != JournalLine::Kind::event) return;
+  if (!line.has_params) std::get<ProfileChanged>(line.event).params = index.profile().params;
+  index.take(line.event, offset);
+}
+
+NNI_INLINE void JournalState::read_again() {
+  JournalIndex found;
+  file.read_again([&found](JournalLine& line, std::uint64_t offset) { take(found, line, offset); });
+  index = std::move(found);
+  is_ahead = false;
+}
+
 // ---- reading ----------------------------------------------------------------------------------------------------
 
 template <class Event>
@@ -53,7 +74,7 @@ NNI_INLINE std::vector<Metric> JournalReader::values(std::uint64_t last) {
 }
 
 NNI_INLINE ExperimentSnapshot JournalReader::snapshot() {
-  std::unique_lock lock(state_->mutex);
+  std::unique_lock lock = state_->look();
   ExperimentSnapshot result = state_->index.summary();
   const JournalIndex::Selection open = state_->index.unfinished();
   const std::vector<std::uint64_t> imported = state_->index.imported();
@@ -73,7 +94,7 @@ NNI_INLINE ExperimentSnapshot JournalReader::snapshot() {
 }
 
 NNI_INLINE std::optional<TrialJobDetail> JournalReader::load(TrialId trial) {
-  std::unique_lock lock(state_->mutex);
+  std::unique_lock lock = state_->look();
   const std::optional<TrialPlaces> places = state_->index.find(trial);
   lock.unlock();
   if (!places) return std::nullopt;
@@ -82,7 +103,7 @@ NNI_INLINE std::optional<TrialJobDetail> JournalReader::load(TrialId trial) {
 
 NNI_INLINE TrialPage JournalReader::page(const TrialQuery& query) {
   TrialPage result;
-  std::unique_lock lock(state_->mutex);
+  std::unique_lock lock = state_->look();
   const JournalIndex::Selection selected = state_->index.select(query, result.more);
   lock.unlock();
   result.trials.reserve(selected.size());
@@ -102,7 +123,7 @@ NNI_INLINE TrialPage JournalReader::page(const TrialQuery& query) {
 }
 
 NNI_INLINE std::vector<Metric> JournalReader::metrics(TrialId trial) {
-  std::unique_lock lock(state_->mutex);
+  std::unique_lock lock = state_->look();
   const std::uint64_t last = state_->index.last_value(trial);
   lock.unlock();
   // A late value of an earlier attempt stands with its attempt.
@@ -131,8 +152,49 @@ NNI_INLINE void note_crash_point([[maybe_unused]] const StoreEvent& event) {
 }
 
 NNI_INLINE void JournalRecorder::record(std::span<const StoreEvent> events, TimePoint now) {
+  identity_.require(state_->file.path());
   // Readers wait until the lines are in the file.
   const std::lock_guard lock(state_->mutex);
+  const bool had_session = has_session_;
+  const std::uint64_t noted = noted_;
+  try {
+    write(events, now);
+    state_->file.commit();
+  } catch (...) {
+    has_session_ = had_session;
+    noted_ = noted;
+    state_->file.take_back();
+    state_->is_ahead = true;
+    try {
+      state_->read_again();
+    } catch (const Error&) {
+      // It may be read once it is mended.
+    }
+    throw;
+  }
+}
+
+NNI_INLINE JournalRecorder::~JournalRecorder() {
+  try {
+    state_->file.mend();
+  } catch (const std::exception&) {
+    // Whoever closed it was told why already, and of what is synced nothing was claimed.
+  }
+}
+
+NNI_INLINE void JournalRecorder::sync() {
+  identity_.require(state_->file.path());
+  state_->file.sync();
+}
+
+NNI_INLINE void JournalRecorder::recover() {
+  identity_.require(state_->file.path());
+  state_->file.mend();
+  const std::lock_guard lock(state_->mutex);
+  if (state_->is_ahead) state_->read_again();
+}
+
+NNI_INLINE void JournalRecorder::write(std::span<const StoreEvent> events, TimePoint now) {
   text_.clear();
   JournalWriter out(text_, state_->file.end());
   if (!std::exchange(has_session_, true)) out.session(self_, now);
@@ -170,7 +232,13 @@ NNI_INLINE void JournalRecorder::finish(TimePoint now) {
   const std::lock_guard lock(state_->mutex);
   text_.clear();
   JournalWriter(text_, state_->file.end()).closed(state_->file.synced(), now);
-  state_->file.append(text_);
+  try {
+    state_->file.append(text_);
+  } catch (...) {
+    state_->file.take_back();
+    throw;
+  }
+  state_->file.commit();
   state_->file.sync();
 }
 
@@ -182,9 +250,7 @@ NNI_INLINE OpenedFiles<JournalRecorder, JournalReader> JournalFiles::open(
   OpenedFiles<JournalRecorder, JournalReader> result;
   const auto state = std::make_shared<JournalState>();
   const auto visit = [&state](JournalLine& line, std::uint64_t offset) {
-    if (line.kind != JournalLine::Kind::event) return;
-    if (!line.has_params) std::get<ProfileChanged>(line.event).params = state->index.profile().params;
-    state->index.take(line.event, offset);
+    JournalState::take(state->index, line, offset);
   };
   if (read_only_) {
     state->file.open_read_only(path, ExperimentId(id), system_, visit);
