@@ -96,7 +96,10 @@ struct Capabilities {
 };
 
 /// What an assessor says of a running trial.
-enum class Verdict { good, bad };
+enum class Verdict {
+  good,  ///< it may go on
+  bad    ///< it is stopped early
+};
 
 }  // namespace nni
 
@@ -253,7 +256,10 @@ struct std::hash<nni::RunId> {
 namespace nni {
 
 /// Which values of a metric are better.
-enum class Direction { minimize, maximize };
+enum class Direction {
+  minimize,  ///< smaller ones
+  maximize   ///< larger ones
+};
 
 inline constexpr Direction minimize = Direction::minimize;  ///< smaller is better
 inline constexpr Direction maximize = Direction::maximize;  ///< larger is better
@@ -411,6 +417,7 @@ static_assert(Assessor<MedianStop>);
 #include <chrono>
 #include <exception>
 #include <filesystem>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <tuple>
@@ -591,9 +598,13 @@ class ConfigError : public Error {
 class ProblemList {
  public:
   /// Records one problem.
+  /// @param key     path of the option, for instance `space.lr`
+  /// @param reason  what is wrong, and what would be right
   void add(std::string key, std::string reason) { problems_.push_back({std::move(key), std::move(reason)}); }
 
   /// Appends the problems of another check below a key.
+  /// @param prefix    stands before their keys, with a dot
+  /// @param problems  of the other check
   void add_all(std::string_view prefix, const std::vector<Problem>& problems);
 
   /// True when nothing was recorded.
@@ -610,6 +621,8 @@ class ProblemList {
 };
 
 /// A `ConfigError` with a single problem.
+/// @param key     path of the option, for instance `max_trials`
+/// @param reason  what is wrong, and what would be right
 ConfigError config_error(std::string key, std::string reason);
 
 /// The text of an exception of any type, for records and logs.
@@ -758,7 +771,14 @@ class ClockRef {
 namespace nni {
 
 /// Weight of a log line, with NNI's names.
-enum class LogLevel { trace, debug, info, warning, error, critical };
+enum class LogLevel {
+  trace,    ///< every step
+  debug,    ///< for those who look for a fault
+  info,     ///< the course of things
+  warning,  ///< something went wrong and was dealt with
+  error,    ///< something went wrong and has consequences
+  critical  ///< the experiment cannot go on
+};
 
 /// Upper-case name as NNI's log files print it.
 [[nodiscard]] constexpr std::string_view to_string(LogLevel level) noexcept {
@@ -796,17 +816,20 @@ class Log {
   [[nodiscard]] bool wants(LogLevel level) const noexcept { return sink_ && level >= threshold_; }
 
   /// Writes one line if it is heavy enough.
+  /// @param level   its weight
+  /// @param module  who writes, for instance `keeper`
+  /// @param text    one line without its end; no secrets
   void write(LogLevel level, std::string_view module, std::string_view text) const {
     if (wants(level)) sink_(level, module, text);
   }
 
-  /// Writes a line for those who look for a fault.
+  /// `write` with the weight `debug`; `module` and `text` as there.
   void debug(std::string_view module, std::string_view text) const { write(LogLevel::debug, module, text); }
-  /// Writes a line about the course of things.
+  /// `write` with the weight `info`; `module` and `text` as there.
   void info(std::string_view module, std::string_view text) const { write(LogLevel::info, module, text); }
-  /// Writes a line about something that went wrong and was dealt with.
+  /// `write` with the weight `warning`; `module` and `text` as there.
   void warning(std::string_view module, std::string_view text) const { write(LogLevel::warning, module, text); }
-  /// Writes a line about something that went wrong and has consequences.
+  /// `write` with the weight `error`; `module` and `text` as there.
   void error(std::string_view module, std::string_view text) const { write(LogLevel::error, module, text); }
 
  private:
@@ -1084,14 +1107,18 @@ namespace json = boost::json;
 
 /// Appends a JSON string with its quotes. Output is ASCII: everything else is escaped, which survives all of
 /// NNI's Python readers (trial protocol, 11.3).
+/// @param text   grows
+/// @param value  UTF-8
 void append_json_string(std::string& text, std::string_view value);
 
 /// Appends a number so that it reads back exactly and stays a real number in Python (`1.0`, not `1`).
 ///
 /// Numbers that are not finite become `NaN`, `Infinity`, `-Infinity`, which Python writes and reads.
+/// @param text   grows
+/// @param value  any double
 void append_json_number(std::string& text, double value);
 
-/// Appends an integer.
+/// Appends the integer `value` to `text`.
 void append_json_integer(std::string& text, std::int64_t value);
 
 /// A number as `append_json_number` writes it.
@@ -1107,7 +1134,10 @@ void append_json_integer(std::string& text, std::int64_t value);
 namespace nni {
 
 /// Which of the two kinds of result a trial reported.
-enum class MetricKind : std::uint8_t { intermediate, final };
+enum class MetricKind : std::uint8_t {
+  intermediate,  ///< on the way; an assessor sees it
+  final          ///< the value to optimise
+};
 
 /// NNI's name: `PERIODICAL` or `FINAL`.
 [[nodiscard]] constexpr std::string_view to_string(MetricKind kind) noexcept {
@@ -1250,7 +1280,7 @@ class ParametersWriter {
     return *this;
   }
 
-  /// Adds a member whose value is JSON text already.
+  /// Adds the member `name` whose value is JSON text already, `json_text`.
   ParametersWriter& add_raw(std::string_view name, std::string_view json_text) {
     key(name);
     text_ += json_text;
@@ -1441,15 +1471,15 @@ enum class TrialJobStatus : std::uint8_t {
 
 /// State of an experiment, with NNI's meaning (lifecycle, section 1).
 enum class ExperimentStatus : std::uint8_t {
-  initialized,
-  running,
+  initialized,          ///< nothing has been started
+  running,              ///< trials are ordered and run
   no_more_trial,        ///< budget used up, trials still running
   tuner_no_more_trial,  ///< the tuner has nothing more to suggest
   done,                 ///< everything that was asked for has ended
   error,                ///< cannot go on; the reason is recorded
-  stopping,
-  stopped,  ///< stopped before the budget was used up
-  viewed    ///< opened read-only
+  stopping,             ///< no trial starts; live ones are being stopped
+  stopped,              ///< stopped before the budget was used up
+  viewed                ///< opened read-only
 };
 
 /// NNI's name, for instance `TUNER_NO_MORE_TRIAL`.
@@ -1505,12 +1535,18 @@ using EnvironmentVariables = std::map<std::string, std::string>;
 class Command {
  public:
   Command() = default;
-  Command(std::string line) : words_{std::move(line)}, shell_(true) {}           // NOLINT: reads as text
-  Command(const char* line) : Command(std::string(line)) {}                      // NOLINT: reads as text
+  /// @param line  for `/bin/bash -c`
+  Command(std::string line) : words_{std::move(line)}, shell_(true) {}  // NOLINT: reads as text
+  /// @param line  for `/bin/bash -c`
+  Command(const char* line) : Command(std::string(line)) {}  // NOLINT: reads as text
+  /// @param arguments  the program, looked for in `PATH`, and what it is given
   Command(std::vector<std::string> arguments) : words_(std::move(arguments)) {}  // NOLINT: reads as a list
+  /// @param arguments  the program, looked for in `PATH`, and what it is given
   Command(std::initializer_list<const char*> arguments) : words_(arguments.begin(), arguments.end()) {}
 
+  /// True when there is nothing to run.
   [[nodiscard]] bool empty() const noexcept { return words_.empty() || (words_.size() == 1 && words_[0].empty()); }
+  /// True for a shell line, false for a list of arguments.
   [[nodiscard]] bool is_shell() const noexcept { return shell_; }
 
   /// The argument vector to execute: `/bin/bash -c LINE` for a shell line.
@@ -1547,9 +1583,9 @@ class TrialJobForm {
   Command command;                   ///< empty where trials are callables
   std::string working_directory;     ///< where the command starts; empty: the current directory
   EnvironmentVariables environment;  ///< added to what the service sets
-  ResourceRequest request;
-  Placement placement;
-  Mount mount;
+  ResourceRequest request;           ///< what the trial asks of a machine
+  Placement placement;               ///< what the scheduler chose
+  Mount mount;                       ///< how the run reaches the storage of the experiment
 };
 
 /// How the process, job or callable of a run ended.
@@ -1572,13 +1608,16 @@ enum class EndKind : std::uint8_t {
 class JobEnd {
  public:
   JobEnd() = default;
+  /// @param how     kind of end
+  /// @param number  exit code, or the number of the signal
+  /// @param text    for people
   explicit JobEnd(EndKind how, int number = 0, std::string text = {})
       : kind(how), code(number), message(std::move(text)) {}
 
   /// True when it did what it was asked to: exit code 0.
   [[nodiscard]] bool succeeded() const noexcept { return kind == EndKind::exited && code == 0; }
 
-  EndKind kind = EndKind::exited;
+  EndKind kind = EndKind::exited;     ///< kind of end
   int code = 0;                       ///< exit code, or the number of the signal
   StopReason why = StopReason::user;  ///< only for `killed`
   std::string message;                ///< for people; empty where the code says it all
@@ -1589,16 +1628,17 @@ class Intent {
  public:
   Intent() = default;
 
-  RunId run;
-  TimePoint at{};
+  RunId run;             ///< trial and attempt
+  TimePoint at{};        ///< when it was recorded, wall clock
   JobId job;             ///< empty when the answer to the submission was not recorded any more
   bool started = false;  ///< its start was recorded
-  Placement placement;
+  Placement placement;   ///< machine and devices that it holds
 };
 
 /// What a platform says of one run, for instance to a manager that was restarted.
 class JobReport {
  public:
+  /// How the run stands.
   enum class State : std::uint8_t {
     running,        ///< it is alive; its events follow
     ended,          ///< it ended meanwhile; `end` says how
@@ -1607,14 +1647,16 @@ class JobReport {
   };
 
   JobReport() = default;
+  /// @param which  the run that was asked about
+  /// @param what   how it stands
   JobReport(RunId which, State what) : run(which), state(what) {}
 
-  RunId run;
-  State state = State::unknown;
-  JobId job;
-  TimePoint started{};  ///< zero when unknown
-  TimePoint ended{};    ///< zero unless `ended`
-  JobEnd end;
+  RunId run;                     ///< the run that was asked about
+  State state = State::unknown;  ///< how it stands
+  JobId job;                     ///< what the platform calls it; empty for one that was never submitted
+  TimePoint started{};           ///< zero when unknown
+  TimePoint ended{};             ///< zero unless `ended`
+  JobEnd end;                    ///< how it ended, for `ended`
 };
 
 /// What a tuner is told when a trial has ended.
@@ -1622,10 +1664,10 @@ class TrialOutcome {
  public:
   TrialOutcome() = default;
 
-  TrialId trial;
-  ParameterId parameter;
-  Parameters parameters;
-  TrialJobStatus status = TrialJobStatus::unknown;
+  TrialId trial;                                    ///< which
+  ParameterId parameter;                            ///< which suggestion of the tuner
+  Parameters parameters;                            ///< the values, verbatim
+  TrialJobStatus status = TrialJobStatus::unknown;  ///< how it ended
   /// The number of its final result; for a trial that was stopped early, of its last intermediate result. Absent
   /// when there is none or it is not finite.
   std::optional<double> value;
@@ -1644,25 +1686,25 @@ class TrialJobDetail {
  public:
   TrialJobDetail() = default;
 
-  TrialId trial;
-  std::uint32_t attempts = 0;  ///< runs so far
-  TrialJobStatus status = TrialJobStatus::unknown;
-  ParameterId parameter;
-  Parameters parameters;
-  std::uint32_t parameter_index = 0;  ///< of the newest parameters: above 0 when a running trial was sent others
-  std::optional<TimePoint> submit_time;
-  std::optional<TimePoint> start_time;
-  std::optional<TimePoint> end_time;
+  TrialId trial;                                    ///< which
+  std::uint32_t attempts = 0;                       ///< runs so far
+  TrialJobStatus status = TrialJobStatus::unknown;  ///< how it stands
+  ParameterId parameter;                            ///< which suggestion of the tuner
+  Parameters parameters;                            ///< its first values, verbatim
+  std::uint32_t parameter_index = 0;       ///< of the newest parameters: above 0 when a running trial was sent others
+  std::optional<TimePoint> submit_time;    ///< when it was ordered, wall clock
+  std::optional<TimePoint> start_time;     ///< when its last run began; absent before
+  std::optional<TimePoint> end_time;       ///< when its last run ended; absent before
   std::optional<std::string> final_value;  ///< JSON text of the first final result
-  JobId job;
-  std::vector<std::string> tags;
-  std::string url;                ///< where a person can look at it
-  std::string working_directory;  ///< where it writes
-  std::string environment;
-  std::string message;  ///< why it ended, for people
-  std::optional<int> exit_code;
-  std::optional<int> signal;
-  bool is_early_stopped = false;
+  JobId job;                               ///< what the platform calls its last run
+  std::vector<std::string> tags;           ///< of NNI's interface; free for the platform
+  std::string url;                         ///< where a person can look at it
+  std::string working_directory;           ///< where it writes
+  std::string environment;                 ///< `envId` of NNI's interface: the machine or environment that it ran on
+  std::string message;                     ///< why it ended, for people
+  std::optional<int> exit_code;            ///< when its last run ended by itself
+  std::optional<int> signal;               ///< number of the signal that ended its last run
+  bool is_early_stopped = false;           ///< an assessor or the caller stopped it before its end
 };
 
 }  // namespace nni
@@ -1773,6 +1815,9 @@ class TrialMessage {
   TrialMessage(Metric what, Receipt delivery) : metric(std::move(what)), receipt(delivery) {}
 
   /// A message that cannot be understood.
+  /// @param from      the run, known from the channel
+  /// @param what      what arrived, shortened
+  /// @param delivery  names this delivery
   static TrialMessage not_understood(RunId from, std::string what, Receipt delivery) {
     TrialMessage message;
     message.kind = Kind::garbage;
@@ -1948,7 +1993,7 @@ class ChoiceOption {
   /// A string.
   ChoiceOption(const std::string& value) : ChoiceOption(std::string_view(value)) {}  // NOLINT
 
-  /// A branch, see `nni::branch`.
+  /// The branch `name` with `dimensions` of its own, see `nni::branch`.
   ChoiceOption(std::string name, std::vector<Dimension> dimensions)
       : name_(std::move(name)), dimensions_(std::move(dimensions)), branch_(true) {
     append_json_string(text_, name_);
@@ -1975,31 +2020,32 @@ class ChoiceOption {
   bool branch_ = false;
 };
 
-/// A real number in [min, max), every value equally likely.
+/// Dimension `name`: a real number in [min, max), every value equally likely.
 [[nodiscard]] Dimension uniform(std::string name, double min, double max);
 
-/// A multiple of q, or a limit, in [min, max]. The value is a real number: 16.0, also for q = 1.
+/// Dimension `name`: a multiple of q, or a limit, in [min, max]. The value is a real number: 16.0, also for q = 1.
 [[nodiscard]] Dimension quniform(std::string name, double min, double max, double q);
 
-/// A real number in [min, max) whose logarithm is uniform: for learning rates and the like. `min` is above zero.
+/// Dimension `name`: a real number in [min, max) whose logarithm is uniform, for learning rates and the like. `min` is
+/// above zero.
 [[nodiscard]] Dimension loguniform(std::string name, double min, double max);
 
-/// Like `loguniform`, rounded to multiples of q, within [min, max].
+/// Dimension `name`: like `loguniform`, rounded to multiples of q, within [min, max].
 [[nodiscard]] Dimension qloguniform(std::string name, double min, double max, double q);
 
-/// An integer in [min, max): `max` itself is never taken.
+/// Dimension `name`: an integer in [min, max): `max` itself is never taken.
 [[nodiscard]] Dimension randint(std::string name, std::int64_t min, std::int64_t max);
 
-/// A real number with mean `mu` and deviation `sigma`, without limits.
+/// Dimension `name`: a real number with mean `mu` and deviation `sigma`, without limits.
 [[nodiscard]] Dimension normal(std::string name, double mu, double sigma);
 
-/// Like `normal`, rounded to multiples of q.
+/// Dimension `name`: like `normal` with `mu` and `sigma`, rounded to multiples of q.
 [[nodiscard]] Dimension qnormal(std::string name, double mu, double sigma, double q);
 
-/// A positive number whose logarithm is normal; `mu` and `sigma` are those of the logarithm.
+/// Dimension `name`: a positive number whose logarithm is normal; `mu` and `sigma` are those of the logarithm.
 [[nodiscard]] Dimension lognormal(std::string name, double mu, double sigma);
 
-/// Like `lognormal`, rounded to multiples of q; it may be 0.
+/// Dimension `name`: like `lognormal` with `mu` and `sigma`, rounded to multiples of q; it may be 0.
 [[nodiscard]] Dimension qlognormal(std::string name, double mu, double sigma, double q);
 
 /// One of several values, or of several branches.
@@ -2112,8 +2158,8 @@ namespace nni {
 /// A model promises:
 ///  1. `start` is called once; what follows may come in any order;
 ///  2. after `request(n)` it orders n trials, or fewer followed by `NoMoreTrials`;
-///  3. `report` is called for every intermediate and final value, in order per run; `trial_ended` once per trial,
-///     after its last `report`;
+///  3. `report` is called for every intermediate value of a run, in order, and for the first final one; `trial_ended`
+///     once per trial, after its last `report`;
 ///  4. `next_order` is cancellable without losing an order; an order to kill a trial that has ended is harmless;
 ///  5. `stop` ends whatever it started, within the context's shutdown limit.
 ///
@@ -2151,17 +2197,17 @@ class ProfileChanged {
  public:
   ProfileChanged() = default;
 
-  ExperimentId id;
-  std::string name;
-  std::string params;  ///< JSON text: options and search space as NNI's clients read them
-  std::uint64_t seed = 0;
-  ExperimentStatus status = ExperimentStatus::initialized;
-  std::string message;       ///< why it is in `error`
-  Duration exec_duration{};  ///< active time so far; goes on after a resume
-  TimePoint start_time{};
-  std::optional<TimePoint> end_time;
-  std::uint64_t next_sequence = 0;  ///< sequence id of the next trial
-  std::string log_directory;
+  ExperimentId id;         ///< which experiment
+  std::string name;        ///< for people
+  std::string params;      ///< JSON text: options and search space as NNI's clients read them
+  std::uint64_t seed = 0;  ///< of everything that is drawn
+  ExperimentStatus status = ExperimentStatus::initialized;  ///< in force from now on
+  std::string message;                                      ///< why it is in `error`
+  Duration exec_duration{};                                 ///< active time so far; goes on after a resume
+  TimePoint start_time{};                                   ///< first start, wall clock
+  std::optional<TimePoint> end_time;                        ///< absent while it runs
+  std::uint64_t next_sequence = 0;                          ///< sequence id of the next trial
+  std::string log_directory;                                ///< empty when no log is written
   std::string settings;  ///< JSON text: limits and search spaces in force, for a resume; a store keeps it verbatim
 };
 
@@ -2169,38 +2215,47 @@ class ProfileChanged {
 class TrialOrdered {
  public:
   TrialOrdered() = default;
+  /// @param which   the new trial
+  /// @param by      the suggestion that it comes from
+  /// @param values  what it shall try
+  /// @param when    wall time
   TrialOrdered(TrialId which, ParameterId by, Parameters values, TimePoint when)
       : trial(which), parameter(by), parameters(std::move(values)), at(when) {}
-  TrialId trial;
-  ParameterId parameter;
-  Parameters parameters;
-  TimePoint at{};
+  TrialId trial;          ///< the new trial
+  ParameterId parameter;  ///< which suggestion of the tuner
+  Parameters parameters;  ///< the values, verbatim
+  TimePoint at{};         ///< when, by the wall clock
 };
 
 /// A run is about to be submitted. Nothing outside has changed yet.
 class RunIntended {
  public:
   RunIntended() = default;
+  /// @param which  trial and attempt
+  /// @param where  machine and devices
+  /// @param when   wall time
   RunIntended(RunId which, Placement where, TimePoint when) : run(which), placement(std::move(where)), at(when) {}
-  RunId run;
-  Placement placement;
-  TimePoint at{};
+  RunId run;            ///< trial and attempt
+  Placement placement;  ///< machine and devices that the scheduler chose
+  TimePoint at{};       ///< when, by the wall clock
 };
 
 /// A run has begun.
 class RunStarted {
  public:
   RunStarted() = default;
+  /// @param event  as the training service told it
   explicit RunStarted(JobStarted event) : started(std::move(event)) {}
-  JobStarted started;
+  JobStarted started;  ///< as the training service told it
 };
 
 /// A trial reported a value. (run, kind, sequence) is unique.
 class MetricReceived {
  public:
   MetricReceived() = default;
+  /// @param what  the value and the run that reported it
   explicit MetricReceived(Metric what) : metric(std::move(what)) {}
-  Metric metric;
+  Metric metric;  ///< the value and the run that reported it
 };
 
 /// A run has ended. With `final_attempt` the trial has ended too, with `status`; a later `RunIntended` of the same trial
@@ -2208,11 +2263,11 @@ class MetricReceived {
 class RunEnded {
  public:
   RunEnded() = default;
-  RunId run;
-  JobEnd end;
-  TrialJobStatus status = TrialJobStatus::unknown;
-  bool final_attempt = true;
-  TimePoint at{};
+  RunId run;                                        ///< trial and attempt
+  JobEnd end;                                       ///< how it ended
+  TrialJobStatus status = TrialJobStatus::unknown;  ///< of the trial, from now on
+  bool final_attempt = true;                        ///< false: the trial gets another run
+  TimePoint at{};                                   ///< when, by the wall clock
   std::uint32_t retries = 0;  ///< retries of this trial that are used up, the one that this end leads to included
   Duration pause{};           ///< how long the trial waits before its next attempt
 };
@@ -2222,8 +2277,8 @@ class ResultImported {
  public:
   ResultImported() = default;
 
-  Parameters parameters;
-  double value = 0.0;           ///< finite
+  Parameters parameters;        ///< what was tried, verbatim
+  double value = 0.0;           ///< its final result, finite
   std::vector<double> history;  ///< intermediate results, oldest first; may be empty
   std::uint64_t after = 0;      ///< trials that were ordered before it was told to the advisor
 };
@@ -2234,7 +2289,7 @@ using StoreEvent =
 
 /// How far a store has come: the number of events appended so far.
 struct StorePosition {
-  std::uint64_t value = 0;
+  std::uint64_t value = 0;  ///< events appended so far
   friend constexpr auto operator<=>(const StorePosition&, const StorePosition&) = default;
 };
 
@@ -2243,9 +2298,9 @@ class UnfinishedTrial {
  public:
   UnfinishedTrial() = default;
 
-  TrialId trial;
-  ParameterId parameter;
-  Parameters parameters;
+  TrialId trial;                           ///< which
+  ParameterId parameter;                   ///< which suggestion of the tuner
+  Parameters parameters;                   ///< the values, verbatim
   std::uint32_t attempts = 0;              ///< runs intended so far
   std::optional<Intent> open_run;          ///< the last run, if it has not ended
   std::uint32_t intermediates = 0;         ///< number of intermediate values of the open run
@@ -2313,7 +2368,9 @@ namespace nni {
 ///  3. `open` answers with an empty snapshot for a new experiment and otherwise with what all synced and written
 ///     events amount to; it refuses a store that another process owns (`Errc::in_use`, naming the owner) and one
 ///     that it cannot understand (`Errc::store_corrupt`), changing neither;
-///  4. appending the same metric, (run, kind, sequence), a second time changes nothing;
+///  4. appending the same metric, (run, kind, sequence), a second time changes nothing. Final values, which all have the
+///     sequence 0, are the same when their texts are; of several the first is the result of its run, and `metrics` has
+///     all of them;
 ///  5. `load`, `page` and `metrics` see every event appended before the call;
 ///  6. the whole history is paged, never held: memory per finished trial is bounded (a store that lives in memory
 ///     is the exception and says so);
@@ -2638,7 +2695,9 @@ class Memory {
   Memory& operator=(Memory&&) noexcept;
   ~Memory();
 
-  /// @returns what was appended under this id before
+  /// @param context  not kept
+  /// @param id       of the experiment
+  /// @returns        what was appended under this id before
   /// @throws Error  `Errc::in_use` when it is open already
   [[nodiscard]] awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
 
@@ -2673,10 +2732,6 @@ static_assert(DataStore<Memory>);
 
 }  // namespace nni::datastore
 
-// ---- nni/experiment/control.hpp
-
-#include <future>
-
 // ---- nni/experiment/summary.hpp
 
 namespace nni {
@@ -2700,17 +2755,17 @@ class Summary {
   /// The listed trials, one line each: id, sequence, status, value, duration in seconds, then one column per parameter.
   [[nodiscard]] std::string to_csv() const;
 
-  ExperimentId id;
-  std::string name;
-  std::filesystem::path directory;  ///< empty when nothing was written
-  ExperimentStatus status = ExperimentStatus::initialized;
-  std::string message;  ///< why it is in `error`
-  Direction direction = minimize;
-  std::uint64_t seed = 0;
-  Duration duration{};                   ///< active time, previous sessions included
-  std::uint64_t ordered = 0;             ///< trials ever ordered
-  std::uint64_t finished = 0;            ///< trials that ended
-  std::uint64_t by_status[8] = {};       ///< of these, by `TrialJobStatus`
+  ExperimentId id;                                          ///< which experiment
+  std::string name;                                         ///< for people
+  std::filesystem::path directory;                          ///< empty when nothing was written
+  ExperimentStatus status = ExperimentStatus::initialized;  ///< how it ended
+  std::string message;                                      ///< why it is in `error`
+  Direction direction = minimize;                           ///< of the final value
+  std::uint64_t seed = 0;                                   ///< of everything that was drawn; draws it again
+  Duration duration{};                                      ///< active time, previous sessions included
+  std::uint64_t ordered = 0;                                ///< trials ever ordered
+  std::uint64_t finished = 0;                               ///< trials that ended
+  std::uint64_t by_status[8] = {};                          ///< of these, by `TrialJobStatus`
   std::uint64_t unfitting = 0;           ///< results that do not fit the search space in force at the end
   std::uint64_t garbage_messages = 0;    ///< messages that could not be understood
   std::uint64_t late_messages = 0;       ///< messages that arrived after the end of their run
@@ -2733,11 +2788,11 @@ class ExperimentStart {
  public:
   ExperimentStart() = default;
 
-  ExperimentId id;
-  std::string name;
-  std::filesystem::path directory;  ///< empty when nothing is written
-  std::string platform;             ///< for instance `local`
-  bool resumed = false;
+  ExperimentId id;                    ///< which experiment
+  std::string name;                   ///< for people
+  std::filesystem::path directory;    ///< empty when nothing is written
+  std::string platform;               ///< for instance `local`
+  bool resumed = false;               ///< it goes on with what a store held
   std::uint64_t finished_before = 0;  ///< trials that had ended when it was resumed
   std::size_t adopted = 0;            ///< live trials taken over from a manager that died
   std::size_t imported = 0;           ///< results from elsewhere that the advisor was told
@@ -2749,34 +2804,43 @@ class Progress {
  public:
   Progress() = default;
 
-  ExperimentStatus status = ExperimentStatus::running;
-  std::uint64_t ordered = 0;  ///< trials ever ordered
-  std::uint64_t finished = 0;
-  std::uint64_t by_status[8] = {};  ///< finished trials, indexed by `TrialJobStatus`
-  std::size_t running = 0;
-  std::size_t waiting = 0;      ///< ordered or submitted, not started
-  std::size_t retrying = 0;     ///< in the pause before their next attempt
-  bool paused = false;          ///< no trial starts for now; `waiting_reason` says why
-  std::uint64_t unfitting = 0;  ///< earlier results that do not fit the search space in force
-  std::string waiting_reason;   ///< why the first of them waits, for people; empty when none says
-  std::size_t concurrency = 1;
-  std::optional<std::uint64_t> max_trials;
-  std::optional<Duration> max_duration;
-  Duration elapsed{};                  ///< active time, previous sessions included
-  Duration session_elapsed{};          ///< since this run began
-  std::uint64_t session_finished = 0;  ///< trials that ended in this run
-  Direction direction = minimize;
-  std::optional<double> best_value;
-  TrialId best_trial;
-  Parameters best_parameters;
+  ExperimentStatus status = ExperimentStatus::running;  ///< of the experiment
+  std::uint64_t ordered = 0;                            ///< trials ever ordered
+  std::uint64_t finished = 0;                           ///< trials that ended
+  std::uint64_t by_status[8] = {};                      ///< finished trials, indexed by `TrialJobStatus`
+  std::size_t running = 0;                              ///< trials that have started
+  std::size_t waiting = 0;                              ///< ordered or submitted, not started
+  std::size_t retrying = 0;                             ///< in the pause before their next attempt
+  bool paused = false;                                  ///< no trial starts for now; `waiting_reason` says why
+  std::uint64_t unfitting = 0;                          ///< earlier results that do not fit the search space in force
+  std::string waiting_reason;               ///< why the first of them waits, for people; empty when none says
+  std::size_t concurrency = 1;              ///< live trials at most
+  std::optional<std::uint64_t> max_trials;  ///< budget of trials; absent: none
+  std::optional<Duration> max_duration;     ///< budget of active time; absent: none
+  Duration elapsed{};                       ///< active time, previous sessions included
+  Duration session_elapsed{};               ///< since this run began
+  std::uint64_t session_finished = 0;       ///< trials that ended in this run
+  Direction direction = minimize;           ///< of the final value
+  std::optional<double> best_value;         ///< finite; absent while no trial has succeeded with one
+  TrialId best_trial;                       ///< whose it is; zero while there is none
+  Parameters best_parameters;               ///< what that trial tried
 };
 
 /// Hooks that are called on the experiment's thread. They must not block; a hook that throws ends the experiment.
+///
+/// They hear what happens at once, up to a few milliseconds before it is recorded, or longer while a store waits for
+/// space. What a manager told and could not record before it was killed, a resume tells again: the same end of a run that
+/// a keeper or platform remembers, and otherwise that of the next attempt. So a trial may be told twice, once in each
+/// run of the program, and the later one counts. What must only be told when it is recorded is in the `Summary`, or is
+/// read from the store behind `Control::wait_until_recorded`.
 struct Observer {
+  /// Called once, before the first trial.
   std::function<void(const ExperimentStart&)> on_start{};
+  /// Called for each trial that has ended, with its final state.
   std::function<void(const TrialJobDetail&)> on_trial_ended{};
   /// Called after something changed, at most once per turn of the loop.
   std::function<void(const Progress&)> on_progress{};
+  /// Called once, behind everything else, with what `run` returns.
   std::function<void(const Summary&)> on_end{};
 };
 
@@ -2833,13 +2897,20 @@ using Change = std::variant<SetConcurrency, SetMaxTrials, SetMaxDuration, Update
 /// is, so they survive a kill of the process; docs/how-to/steer-an-experiment.md says what a resume makes of them. What
 /// is asked for before `run` happens when it begins.
 ///
-/// Every request answers true when it was taken, and false when the experiment has ended: then nothing happens. None of
-/// them waits, except `wait_until_recorded`.
+/// Every request answers true when it was taken, and false when the experiment has ended: then nothing happens. One that
+/// is taken while the experiment comes to its end may be too late for this run; it is recorded, for a resume. None of them
+/// waits, except `wait_until_recorded`.
 class Control {
  public:
   /// Where the experiment is.
-  enum class Phase : std::uint8_t { before, running, ended };
+  enum class Phase : std::uint8_t {
+    before,   ///< `run` was not called
+    running,  ///< in `run`
+    ended     ///< `run` has returned, or the experiment is gone
+  };
 
+  /// Programs get theirs from `Experiment::control`.
+  /// @param core  what the experiment shares with its handles
   explicit Control(std::shared_ptr<detail::ControlCore> core) : core_(std::move(core)) {}
 
   /// Changes the number of live trials.
@@ -2875,13 +2946,15 @@ class Control {
   bool cancel(TrialId trial) const;
 
   /// Waits until everything that was asked for so far is recorded so that it survives a loss of power. Not on the
-  /// experiment's thread (not in an observer), where it would wait for itself; before `run` it waits for `run`.
-  /// @returns false when the experiment ended before
+  /// experiment's thread (not in an observer), where it would wait for itself; before `run` it waits for `run`. When the
+  /// experiment ends meanwhile, it waits for the last record.
+  /// @returns true when it is recorded; false when the experiment ended without, and `phase()` says so
   bool wait_until_recorded() const;
 
   /// How the experiment stands, not older than the last turn of its loop. Before `run`: what the options say.
   [[nodiscard]] Progress status() const;
 
+  /// Where the experiment is now.
   [[nodiscard]] Phase phase() const;
 
  private:
@@ -3014,9 +3087,11 @@ struct Backoff {
 ///
 /// It depends on its arguments only, so an experiment with one seed pauses alike each time.
 ///
-/// @param retry  which retry follows, 1 or more
-/// @param seed   of the experiment
-/// @returns      zero or more
+/// @param retry    which retry follows, 1 or more
+/// @param backoff  the first pause and the longest one
+/// @param seed     of the experiment
+/// @param trial    whose retry it is
+/// @returns        zero or more
 [[nodiscard]] Duration pause_before(std::uint32_t retry, const Backoff& backoff, Seed seed, TrialId trial);
 
 }  // namespace nni
@@ -3054,7 +3129,7 @@ struct ExperimentOptions {
   /// Further attempts of a trial after an end that `retry_on` names; 0: none, but a run that the platform lost is then
   /// repeated at once, three times at most.
   std::uint32_t max_retries = 0;
-  RetryOn retry_on = RetryOn::losses;
+  RetryOn retry_on = RetryOn::losses;                ///< which ends of a run are followed by another attempt
   Duration retry_backoff = std::chrono::seconds(1);  ///< pause before the first retry; it doubles with each further
   Duration retry_backoff_limit = std::chrono::minutes(10);  ///< the longest pause
   bool retry_failed = false;  ///< on a resume trials that had failed run again, as their next attempts
@@ -3074,6 +3149,7 @@ struct ExperimentOptions {
 
 /// Checks what can be checked without a platform.
 ///
+/// @param options        to check
 /// @param needs_command  the service runs commands
 /// @throws ConfigError   with every problem: key path, value, and what would be right
 void check(const ExperimentOptions& options, bool needs_command);
@@ -3827,6 +3903,9 @@ template <class T>
 }
 
 /// Work with a limit on real time.
+/// @param work   cancelled when the limit is reached
+/// @param limit  from now on
+/// @param what   for the error: what took too long
 template <class T>
 [[nodiscard]] awaitable<T> with_timeout(awaitable<T> work, Duration limit, std::string what = {}) {
   return with_timeout(ClockRef(), std::move(work), limit, std::move(what));
@@ -4030,7 +4109,8 @@ class Release {
   Placement placement;
 };
 
-/// Tell the observers that a trial has ended.
+/// Tell the observers that a trial has ended. It waits for no record: people see what happens, and a resume tells again
+/// what was not recorded.
 class Announce {
  public:
   Announce() = default;
@@ -4134,7 +4214,8 @@ struct LedgerCounts {
 ///  - an intent is recorded before a run is submitted;
 ///  - exit 0 with a final value is SUCCEEDED with it, without one SUCCEEDED without a value; a final value and then
 ///    another end is FAILED with the value kept; a value that is not finite is told to the advisor as a failure;
-///  - of two final values the first counts;
+///  - of several final values of a run the first is its result, and the only one that the advisor hears; the others are
+///    recorded among its values, each once;
 ///  - a run that was told to stop ends with the status of that reason, unless it exits with 0 and a final value;
 ///  - a run that was stopped because the experiment stops is attempted again after a resume;
 ///  - without retries (`max_retries` is 0) a lost run is attempted again at once, at most `max_losses` times;
@@ -4414,7 +4495,7 @@ class Engine {
     loops.spawn(limit_loop());
     for (JobEnded& end : std::exchange(ended_before_, {})) loops.spawn(hear_end(std::move(end)));
     if (stopping_) loops.spawn(give_up());
-    for (auto& waiting : std::exchange(early_, {})) loops.spawn(tell_when_recorded(std::move(waiting)));
+    for (const auto& waiting : std::vector(unanswered_)) loops.spawn(tell_when_recorded(waiting));
     auto all = loops.join();
     co_await std::move(all);
   }
@@ -4456,6 +4537,11 @@ class Engine {
 
   /// Lifts a reason; trials are placed again when it was the last. Executor only.
   void resume(PauseReason why);
+
+  /// Who waits for records and was not told before the loops ended: what was appended since may tell.
+  [[nodiscard]] std::vector<std::shared_ptr<std::promise<bool>>> take_unanswered() {
+    return std::exchange(unanswered_, {});
+  }
 
   /// Makes a change that somebody asked for, and records it. Executor only.
   void carry_out(Change change);
@@ -4732,7 +4818,7 @@ class Engine {
   bool stopping_ = false;
   bool out_of_time_ = false;
   async::event limits_changed_;
-  std::vector<std::shared_ptr<std::promise<bool>>> early_;  // asked for before the loops ran
+  std::vector<std::shared_ptr<std::promise<bool>>> unanswered_;  // who waits until everything is recorded
 
   static constexpr std::size_t most_unwritten = 10'000;
 
@@ -5051,10 +5137,8 @@ void Engine<Parts>::carry_out(Change what) {
         } else if constexpr (std::same_as<What, CancelTrial>) {
           cancel_by_user(asked.trial);
         } else if constexpr (std::same_as<What, TellWhenRecorded>) {
-          if (group_)
-            group_->spawn(tell_when_recorded(asked.answer));
-          else
-            early_.push_back(asked.answer);
+          unanswered_.push_back(asked.answer);
+          if (group_) group_->spawn(tell_when_recorded(asked.answer));
         } else {
           change(asked);
           wake();
@@ -5133,6 +5217,7 @@ awaitable<void> Engine<Parts>::tell_when_recorded(std::shared_ptr<std::promise<b
   auto stored = parts_.store.synced(last_);
   co_await std::move(stored);
   answer->set_value(true);
+  std::erase(unanswered_, answer);
 }
 
 template <class Parts>
@@ -5355,6 +5440,7 @@ awaitable<std::vector<ResultImported>> read_results(Context& context, Store& sto
 /// @endcode
 ///
 /// @param store  a data store that holds the experiment, read-only if it can be
+/// @param id     of that experiment
 /// @throws Error  `Errc::not_found` when the store does not know the experiment, and what the store throws
 template <DataStore Store>
 [[nodiscard]] std::vector<ResultImported> results_of(Store store, ExperimentId id) {
@@ -5925,7 +6011,8 @@ class AsAdvisor {
   }
 
   /// Tells a trial that ended before a resume, in the order of trial ids.
-  /// @param history  its intermediate numbers
+  /// @param outcome  how it ended
+  /// @param history  its intermediate numbers, oldest first
   void replay(const TrialOutcome& outcome, std::span<const double> history) {
     const RunId run{outcome.trial, 0};
     if (!history.empty()) static_cast<void>(assessor_.assess(run, history));
@@ -5952,6 +6039,9 @@ class AsAdvisor {
   void update_search_space(const SearchSpace& space) { tuner_.update_search_space(space); }
 
   /// Tells a trial that was ordered before a resume and has not ended.
+  /// @param parameter   number of the suggestion
+  /// @param run         its last attempt
+  /// @param history     intermediate numbers of that attempt, oldest first
   /// @param parameters  what was suggested then; a tuner that counts trials in flight is told by its hook `adopt`
   void replay_unfinished(ParameterId parameter, const Parameters& parameters, RunId run, std::vector<double> history) {
     if constexpr (requires { tuner_.adopt(parameter, parameters); })
@@ -6048,6 +6138,35 @@ class AsAdvisor {
 
 }  // namespace nni::tuning
 
+// ---- nni/tuning/detail/elsewhere.hpp
+
+namespace nni::tuning::detail {
+
+/// Remembers parameters that a search space cannot give back: they count again in a space that they fit.
+class Elsewhere {
+ public:
+  /// Where `parameters` lie in `space`; nothing when they do not fit.
+  ///
+  /// They are remembered unless `space` spells the point just so. What has more parameters than the space has dimensions
+  /// fits too, but only its own text tells what else it had.
+  std::optional<Point> note(const SearchSpace& space, const Parameters& parameters) {
+    std::optional<Point> point = space.to_point(parameters);
+    if (!point || space.to_parameters(*point) != parameters) keep(parameters);
+    return point;
+  }
+
+  /// Remembers.
+  void keep(Parameters parameters) { kept_.push_back(std::move(parameters)); }
+
+  /// What was remembered, in that order; nothing is left.
+  [[nodiscard]] std::vector<Parameters> take() { return std::exchange(kept_, {}); }
+
+ private:
+  std::vector<Parameters> kept_;
+};
+
+}  // namespace nni::tuning::detail
+
 // ---- nni/tuning/detail/unvisited.hpp
 
 namespace nni::tuning::detail {
@@ -6110,8 +6229,9 @@ namespace nni::tuning {
 ///
 /// Suggestion k is a function of the seed and k alone. In a space of at most 2^20 configurations no configuration is
 /// suggested twice, and none that a trial before a resume or an imported result had; when all have been suggested there
-/// is nothing more. Such a space costs up to 1 byte per 4 configurations. Otherwise a suggestion costs nothing but its
-/// own drawing, and nothing is remembered.
+/// is nothing more. Such a space costs up to 1 byte per 4 configurations. In a larger one a suggestion costs nothing but
+/// its own drawing. What was suggested from another space, or before a resume, and is not among those bits is remembered
+/// as text: it counts in a small space that it fits, also when that is an earlier one that returns.
 ///
 /// Source: NNI 3.0, random tuner and its removal of duplicates.
 class Random {
@@ -6133,17 +6253,18 @@ class Random {
 
   void start(const SearchSpace& space, const Objectives& goals);
 
-  /// Goes on with suggestions from another space. What was suggested before counts there too, where it fits.
+  /// Goes on with suggestions from another space. What was suggested before counts there too, where it fits, and
+  /// otherwise when a space comes that it fits.
   void update_search_space(const SearchSpace& space);
 
   /// Nothing once every configuration of a small space has been suggested.
   [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
   void observe(const TrialOutcome& outcome);
 
-  /// Takes up a trial that was suggested before a resume and has not ended.
+  /// Takes up a trial that was suggested before a resume, as `id` with `parameters`, and has not ended.
   void adopt(ParameterId id, const Parameters& parameters);
 
-  /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
+  /// `generate` without the text: writes the values of the suggestion `id` into `into`. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
   /// Learns nothing: every suggestion is drawn anew.
   void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
@@ -6152,11 +6273,13 @@ class Random {
   void draw(ParameterId id, std::uint32_t stream, Point& into);
   bool draw_unvisited(ParameterId id, Point& into);
   void tell(ParameterId id, const Parameters& parameters);
+  void note(const Parameters& parameters);
   void go_on();
 
   SearchSpace space_;
   Seed seed_;
   detail::Unvisited unvisited_;
+  detail::Elsewhere elsewhere_;    ///< what `unvisited_` and the suggestions from here do not tell
   detail::Unvisited before_;       ///< `unvisited_` as it was before `first_`
   ParameterId first_{};            ///< the first suggestion from this space
   ParameterId next_{};             ///< the suggestions from there to here are in `unvisited_`
@@ -6266,7 +6389,8 @@ class Experiment {
   /// Runs the experiment to its end on the calling thread. Ctrl-C stops it cleanly, a second one at once.
   ///
   /// @returns what it came to; also for one that was stopped
-  /// @throws Error  when it cannot go on; the state ERROR and the reason are recorded first
+  /// @throws Error  when it cannot go on; the state ERROR and the reason are recorded first. Also when everything ran,
+  ///                but its end could not be kept by the data store
   Summary run();
 
   /// The same on an executor of the caller.
@@ -6330,7 +6454,7 @@ class Experiment {
   awaitable<void> count_if_unfitting(std::uint64_t& count, TrialJobDetail trial);
   [[nodiscard]] bool fits(const Parameters& parameters) const;
   awaitable<void> close_policies(Context& context);
-  awaitable<void> close_one(Context& context, awaitable<void> work, const char* what);
+  awaitable<std::exception_ptr> close_one(Context& context, awaitable<void> work, const char* what);
   awaitable<void> collect(std::vector<TrialJobDetail>& into, TrialJobDetail trial);
   LedgerOptions ledger_options() const;
   ProfileChanged first_profile(Context& context) const;
@@ -6362,7 +6486,8 @@ class Experiment {
   detail::Board* board_ = nullptr;  // while it runs
   bool stop_requested_ = false;
   std::shared_ptr<detail::ControlCore> control_;
-  std::exception_ptr clean_up_failure_;
+  std::exception_ptr unkept_;                                    // why records of this run are not all in the store
+  std::vector<std::shared_ptr<std::promise<bool>>> unanswered_;  // they wait for the last record; dropped: not kept
 };
 
 /// The service comes after the options, the policies in any order.
@@ -6843,6 +6968,7 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   }
   engine.stop_listening();
   engine_ = nullptr;
+  unanswered_ = engine.take_unanswered();
   control_->end();
   board.set_active(engine.active());
   co_await async::ignore_cancellation();
@@ -6850,6 +6976,8 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   Summary summary = co_await std::move(closing);
   board_ = nullptr;
   if (failure) std::rethrow_exception(failure);
+  // A summary would promise that its trials can be read again.
+  if (unkept_) std::rethrow_exception(unkept_);
   co_return summary;
 }
 
@@ -6869,20 +6997,23 @@ awaitable<void> Experiment<Service, Policies...>::close_policies(Context& contex
   auto storage = quietly(storage_.close(), "storage");
   co_await std::move(storage);
   auto store = quietly(store_.close(), "data store");
-  co_await std::move(store);
+  const std::exception_ptr unkept = co_await std::move(store);
+  if (!unkept_) unkept_ = unkept;
 }
 
-// One policy that cannot be closed must not keep the others open.
+// One policy that cannot be closed must not keep the others open. @returns why it could not; null when it was
 template <class Service, class... Policies>
-awaitable<void> Experiment<Service, Policies...>::close_one(Context& context, awaitable<void> work, const char* what) {
+awaitable<std::exception_ptr> Experiment<Service, Policies...>::close_one(
+    Context& context, awaitable<void> work, const char* what) {
   try {
     NNI_CRASH_POINT("clean-up");
     auto limited = async::with_timeout(std::move(work), context.shutdown_limit() + std::chrono::seconds(1));
     co_await std::move(limited);
   } catch (const std::exception& error) {
     context.log().error("experiment", std::string(what) + " could not be closed: " + error.what());
-    if (!clean_up_failure_) clean_up_failure_ = std::current_exception();
+    co_return std::current_exception();
   }
+  co_return nullptr;
 }
 
 template <class Service, class... Policies>
@@ -6915,12 +7046,15 @@ awaitable<Summary> Experiment<Service, Policies...>::close_all(
     const StorePosition position = store_.append(std::span<const StoreEvent>(&last, 1));
     auto keeping = store_.synced(position);
     co_await std::move(keeping);
+    for (const auto& waiting : std::exchange(unanswered_, {})) waiting->set_value(true);
     const auto visit = [this, &trials](TrialJobDetail trial) { return collect(trials, std::move(trial)); };
     auto reading = detail::for_each_trial(store_, options_.summary_trials, visit);
     co_await std::move(reading);
   } catch (const std::exception& error) {
     context.log().error("experiment", std::string("the end could not be recorded: ") + error.what());
+    unkept_ = std::current_exception();
   }
+  unanswered_.clear();
   auto closing = close_policies(context);
   co_await std::move(closing);
   co_return board.end(status, std::move(message), ledger_->counts(), std::move(trials));
@@ -6968,7 +7102,9 @@ class TrialHandle {
   TrialHandle(const TrialHandle&) = delete;
   TrialHandle& operator=(const TrialHandle&) = delete;
 
+  /// The trial.
   [[nodiscard]] TrialId id() const noexcept { return run_.trial; }
+  /// The trial and which of its attempts this is.
   [[nodiscard]] RunId run() const noexcept { return run_; }
 
   /// Position of the trial in the experiment, from 0.
@@ -7002,6 +7138,7 @@ class TrialHandle {
   void report_intermediate_result(std::string_view json_text) {
     (*report_)(MetricKind::intermediate, next_++, std::string(json_text));
   }
+  /// Reports JSON text.
   void report_intermediate_result(const char* json_text) { report_intermediate_result(std::string_view(json_text)); }
 
   /// Reports the value to optimise. Of several the first counts.
@@ -7009,10 +7146,12 @@ class TrialHandle {
 
   /// Reports JSON text; member `default` is the value to optimise.
   void report_final_result(std::string_view json_text) { (*report_)(MetricKind::final, 0, std::string(json_text)); }
+  /// Reports JSON text; member `default` is the value to optimise.
   void report_final_result(const char* json_text) { report_final_result(std::string_view(json_text)); }
 
   /// True when the callable should return: stopped early, cancelled, or the experiment ends.
   [[nodiscard]] bool stop_requested() const noexcept { return stop_.stop_requested(); }
+  /// The same as a token, for code that waits.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_; }
 
  private:
@@ -7272,7 +7411,7 @@ class AskTell {
     return *std::move(trial);
   }
 
-  /// Tells the result of a suggestion. A value that is not finite counts as a failure.
+  /// Tells the result of a suggestion (`trial`, from `ask`). A value that is not finite counts as a failure.
   /// @throws Error  `Errc::protocol` when this suggestion has a result already
   void tell(const Trial& trial, double value) {
     if (!std::isfinite(value)) return tell_failed(trial);
@@ -7342,7 +7481,9 @@ namespace nni::tuning {
 ///
 /// Suggestion k is the k-th point of this walk: no results are needed. Points that a trial before a resume, a suggestion
 /// from an earlier space, or an imported result had are left out, so a resumed experiment goes on behind its last
-/// suggestion; to know them it remembers their texts, of a resume and of a change of the space only. The last dimension changes fastest; dimensions of branches that are not chosen stand still.
+/// suggestion; to know them it remembers their texts, of a resume and of a change of the space only, also those that do
+/// not fit now, for a space that they fit again. The last dimension changes fastest; dimensions of branches that are not
+/// chosen stand still.
 ///
 /// Cost: amortised constant per suggestion; memory grows with the number of values per numeric dimension.
 ///
@@ -7357,6 +7498,8 @@ class Grid {
   /// The space that suggestions come from.
   [[nodiscard]] const SearchSpace& search_space() const noexcept { return space_; }
 
+  /// @param space         what to search
+  /// @param goals         not needed: every point is suggested
   /// @throws ConfigError  when the space has no dimensions
   void start(const SearchSpace& space, const Objectives& goals);
 
@@ -7368,10 +7511,10 @@ class Grid {
   [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
   void observe(const TrialOutcome& outcome);
 
-  /// Takes up a trial that was suggested before a resume and has not ended.
+  /// Takes up a trial that was suggested before a resume, as `id` with `parameters`, and has not ended.
   void adopt(ParameterId id, const Parameters& parameters);
 
-  /// `generate` without the text: the values only. See nni/tuning/ask_tell.hpp.
+  /// `generate` without the text: writes the values of the suggestion `id` into `into`. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
   /// Learns nothing: the walk is fixed.
   void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
@@ -7402,6 +7545,7 @@ class Grid {
   SearchSpace space_;
   std::vector<Line> lines_;
   std::unordered_set<std::string> tried_;  ///< parameters that the walk leaves out
+  detail::Elsewhere elsewhere_;            ///< the same of other spaces
   std::uint64_t first_ = 0;                ///< the suggestion with which the walk began
   std::uint64_t next_ = 0;                 ///< the suggestion that `advance` leads to
   std::uint64_t told_ = 0;                 ///< suggestions before this one were made elsewhere, and told
@@ -7548,7 +7692,8 @@ struct TpeOptions {
 /// that was cancelled says nothing. A trial in flight counts as its `liar` says.
 ///
 /// In a space of at most 2^20 configurations none is suggested twice, and when all were suggested there is nothing
-/// more. Cost of one suggestion: about (results x dimensions x candidates) / 4 floating point operations; memory about
+/// more. When the space changes, every trial that fits the new one counts there with its result; the others are put
+/// aside, and count again in a space that they fit. Cost of one suggestion: about (results x dimensions x candidates) / 4 floating point operations; memory about
 /// 12 bytes per result and dimension. Both grow with the number of results without limit.
 ///
 /// Sources: Bergstra, Bardenet, Bengio, Kegl, "Algorithms for hyper-parameter optimization", NeurIPS 2011;
@@ -7577,18 +7722,23 @@ class Tpe {
   void reseed(std::uint64_t seed) noexcept { seed_.value = seed; }
 
   void start(const SearchSpace& space, const Objectives& goals);
+
+  /// Goes on with suggestions from another space, and with the trials that fit it.
   void update_search_space(const SearchSpace& space);
 
   /// Nothing once every configuration of a small space has been suggested.
   [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
   void observe(const TrialOutcome& outcome);
 
-  /// Takes up a trial that was suggested before a resume and has not ended. Between `start` and the first `generate`.
+  /// Takes up a trial that was suggested before a resume, as `id` with `parameters`, and has not ended. Between `start`
+  /// and the first `generate`.
   void adopt(ParameterId id, const Parameters& parameters);
 
-  /// `generate` and `observe` without text: the values only. See nni/tuning/ask_tell.hpp.
+  /// `generate` without the text: writes the values of the suggestion `id` into `into`. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
-  /// `observe` without text.
+  /// `observe` without the text.
+  /// @param id     number of the suggestion
+  /// @param point  its values
   /// @param value  absent: the trial failed
   void learn(ParameterId id, const Point& point, std::optional<double> value);
 
@@ -7598,8 +7748,19 @@ class Tpe {
   /// One suggestion or observed trial; its kernel in `Model::bad` has the same index.
   struct Record {
     double loss = 0.0;
+    std::uint32_t turn = 0;  ///< how many trials became known before it
     State state = State::running;
-    bool good = false;  ///< in the good part of the last split
+    bool good = false;                       ///< in the good part of the last split
+    std::unique_ptr<const Parameters> text;  ///< only where the space cannot give it back
+  };
+
+  /// One suggestion or observed trial in any space, or aside of all.
+  struct Trial {
+    ParameterId id = imported_parameter;  ///< of a trial in flight
+    Parameters parameters;
+    double loss = 0.0;
+    std::uint32_t turn = 0;
+    State state = State::running;
   };
 
   /// Behind a pointer, because the kernels refer to the axes of the space.
@@ -7621,6 +7782,11 @@ class Tpe {
   [[nodiscard]] std::vector<float> coordinates_of(const Point& point) const;
   [[nodiscard]] bool is_at(std::uint32_t index, const Point& point) const;
   std::uint32_t record(const Point& point);
+  std::uint32_t record(const Point& point, const Parameters& parameters);
+  [[nodiscard]] std::vector<Trial> take_all();
+  void take_up(Trial trial);
+  void put_aside(Trial trial);
+  void conclude_aside(ParameterId id, const Parameters& parameters, State state, double loss);
   void settle(std::uint32_t index, State state, double loss);
   void split();
   void sort_records();
@@ -7631,9 +7797,12 @@ class Tpe {
   [[nodiscard]] float weight_of(State state) const noexcept;
   void draw_at_random(ParameterId id, Point& into);
   bool draw_by_model(ParameterId id, Point& into);
-  void conclude(ParameterId id, const Point* point, State state, double value);
+  [[nodiscard]] std::optional<std::uint32_t> land(ParameterId id, const Point* point);
 
   std::unique_ptr<Model> model_;
+  std::vector<Trial> aside_;                                        ///< what does not fit the space
+  std::unordered_map<std::uint64_t, std::size_t> running_aside_{};  ///< where those in flight are
+  std::uint32_t turn_ = 0;                                          ///< trials that became known so far
   TpeOptions options_;
   Seed seed_;
   Objectives goals_;
@@ -8158,6 +8327,34 @@ inline constexpr Crc32cTables crc32c_tables;
 
 }  // namespace nni
 
+// ---- nni/core/decimal.hpp
+
+#include <charconv>
+
+namespace nni {
+
+/// Reads a decimal number, "inf" or "nan" as `std::from_chars` does, also where the standard library reads only integers
+/// that way (libc++ before 20).
+///
+/// @param first  where the number begins
+/// @param last   end of the text
+/// @param value  set to the nearest double; of a number that is too large or too small for one (`result_out_of_range`) to
+///               infinity or to zero, with its sign
+/// @param form   `fixed` takes no exponent
+/// @returns      as of `std::from_chars`
+[[nodiscard]] std::from_chars_result read_decimal(
+    const char* first, const char* last, double& value, std::chars_format form = std::chars_format::general);
+
+namespace detail {
+
+/// The same by the C library; what `read_decimal` falls back to.
+[[nodiscard]] std::from_chars_result read_decimal_slowly(
+    const char* first, const char* last, double& value, std::chars_format form);
+
+}  // namespace detail
+
+}  // namespace nni
+
 // ---- nni/datastore/convert.hpp
 
 namespace nni::datastore {
@@ -8233,6 +8430,8 @@ awaitable<Converted> convert_between(Context& context, From& from, To& to, Exper
     auto making = to.open(context, id);
     const ExperimentSnapshot there = co_await std::move(making);
     is_open = true;
+    // Nothing runs that could be paused meanwhile: who converts is told at once that there is no room.
+    if constexpr (requires { to.give_up(); }) to.give_up();
     if (there.exists)
       throw Error(Errc::already_exists,
                   "experiment \"" + id.value + "\" has " + std::to_string(there.trials) +
@@ -8294,13 +8493,16 @@ namespace nni::datastore::detail {
 /// A commit costs as much as twenty records, so records that come fast are gathered. At low rates nothing waits.
 /// Above 500 records per second the queue is held for up to 2 ms or 256 records, but never for somebody who waits
 /// alone: as long as nothing else arrives while commits are waited for, holding gathers nothing and only delays the
-/// one that everything hangs on (one trial after the other). When others do arrive, a pause of 0.2 ms among them
-/// ends the hold.
+/// one that everything hangs on (one trial after the other). When others do arrive, a pause among them as long as eight
+/// usual gaps, 0.2 ms at most, ends the hold. Where that is shorter than a timer is exact, nothing is held: enough
+/// comes while the commit before is under way, and a hold would leave both sides idle.
 class CommitPace {
  public:
   static constexpr std::size_t enough = 256;
   static constexpr Duration longest_hold = std::chrono::milliseconds(2);
-  static constexpr Duration pause = std::chrono::microseconds(200);
+  static constexpr Duration longest_pause = std::chrono::microseconds(200);
+  static constexpr Duration shortest_pause = std::chrono::microseconds(80);
+  static constexpr double gaps = 8.0;
   static constexpr double gathering_rate = 500.0;  ///< records per second
 
   /// Records were queued.
@@ -8323,10 +8525,12 @@ class CommitPace {
 
   /// The moment at which the queue should be committed; in the past: now.
   [[nodiscard]] SteadyPoint due(SteadyPoint now) const noexcept {
-    if (hurried_ || queued_ >= enough || rate(now) <= gathering_rate) return now;
+    const double records_per_second = rate(now);
+    if (hurried_ || queued_ >= enough || records_per_second <= gathering_rate) return now;
     if (!waited_for_) return first_ + longest_hold;
-    if (alone_ >= alone_rounds) return now;
-    return std::min(first_ + longest_hold, last_ + pause);
+    const auto pause = std::chrono::duration_cast<Duration>(std::chrono::duration<double>(gaps / records_per_second));
+    if (alone_ >= alone_rounds || pause < shortest_pause) return now;
+    return std::min(first_ + longest_hold, last_ + std::min(pause, longest_pause));
   }
 
   /// The queue is being committed.
@@ -8486,7 +8690,7 @@ class FileIdentity {
 
 namespace nni::datastore::detail {
 
-/// Writes records somewhere. Its members block, and run on a pool: `record` and `tidy` one after the other, `sync`
+/// Writes records somewhere. Its members block, and run on other threads: `record` and `tidy` one after the other, `sync`
 /// beside them, `recover` alone.
 ///
 /// A member that fails with `Errc::storage_failed` is called again, after `recover`. Every other exception is final.
@@ -8519,7 +8723,9 @@ class Recorder {
 /// who wait for them.
 ///
 /// Everything but the recorder's work happens on the executor. One batch is written at a time, with as many records
-/// as are there; syncs run beside, so that who waits for `written` does not wait for the disk.
+/// as are there, on a thread of the lane's own: a database that moves from thread to thread leaves its pages in the
+/// caches of other processors. Syncs run beside, on the context's pool, so that who waits for `written` does not wait
+/// for the disk.
 ///
 /// When the recorder cannot write for now, everything stays in the queue, in order, and who waits goes on waiting; it is
 /// tried again after a pause that doubles from `first_pause` to `longest_pause`. A final failure, or one after
@@ -8527,7 +8733,7 @@ class Recorder {
 class RecordLane : public std::enable_shared_from_this<RecordLane> {
  public:
   /// @param context   outlives the lane
-  /// @param recorder  used on the context's pool
+  /// @param recorder  used on the lane's own thread, `sync` on the context's pool
   RecordLane(Context& context, std::unique_ptr<Recorder> recorder);
 
   static constexpr Duration first_pause = std::chrono::milliseconds(100);
@@ -8565,13 +8771,13 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   void start_syncing();
   void wake();
   void fail(std::exception_ptr failure);
-  void record_batch(TimePoint now);  // on the pool
+  void record_batch(TimePoint now);  // on the lane's thread
   awaitable<void> hold();
   void take_batch();
   awaitable<void> commit();
   void tell(const std::string& reason);
   void over(bool& trouble);
-  awaitable<std::exception_ptr> attempt(std::function<void()> call);
+  awaitable<std::exception_ptr> attempt(boost::asio::thread_pool& where, std::function<void()> call);
   awaitable<void> wait_out(std::exception_ptr trouble);
   awaitable<void> rest();
   awaitable<void> write_all();
@@ -8583,6 +8789,7 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
 
   Context* context_;
   std::unique_ptr<Recorder> recorder_;
+  boost::asio::thread_pool writer_{1};
   CommitPace pace_;
   boost::asio::steady_timer timer_;
   bool writing_ = false;
@@ -8644,7 +8851,6 @@ class OpenedFiles {
 ///
 /// @tparam Files  how the files are opened, written and read, all of it blocking and called on the pool:
 ///  - `Recorder`, a `detail::Recorder` with `finish(TimePoint)`, which comes last, and `interrupt()` for any thread;
-///    one that declares `recovers` is tried again when it has failed, any other one fails for good;
 ///  - `Reader` with the reads of a data store and `interrupt()`; it is used beside the recorder;
 ///  - `open(home, id)`, which gives `OpenedFiles<Recorder, Reader>`; `is_read_only()`.
 template <class Files>
@@ -8765,7 +8971,6 @@ awaitable<ExperimentSnapshot> FileStore<Files>::open(Context& context, Experimen
   if (opened.recorder) {
     lane_ = std::make_shared<RecordLane>(context, std::move(opened.recorder));
     lane_->on_trouble(listener_);
-    if constexpr (!requires { Recorder::recovers; }) lane_->give_up();
   }
   co_return std::move(opened.snapshot);
 }
@@ -8875,7 +9080,8 @@ enum class Access : std::uint8_t {
 ///
 /// After a `sync` that failed, the file is *poisoned*. The kernel reports such a failure once and may count the bytes
 /// as clean from then on, so a later sync that succeeds would prove nothing: each one fails with the first error.
-/// What such a file holds can become durable only in another file.
+/// What such a file holds can become durable only in another file, or when its owner has written it once more
+/// (`lift_poison`).
 ///
 /// Blocking. `sync` may run beside a read or a write on another thread; everything else comes one after the other.
 class File {
@@ -8922,6 +9128,10 @@ class File {
   /// Takes it as poisoned, for an owner who knows that a name of this file did not reach the disk.
   void set_poison(boost::system::error_code failure) noexcept;
 
+  /// Lets syncs mean something again, for an owner who has just written once more all bytes that were not on the disk
+  /// for certain: the next sync covers them. Nothing else uses the file meanwhile.
+  void lift_poison() noexcept { poison_ = 0; }
+
  private:
   std::shared_ptr<System> system_;
   int file_ = -1;
@@ -8935,6 +9145,9 @@ class File {
 namespace nni::datastore::detail {
 
 /// The file of a journal: opens it at its last whole record, appends, syncs. Blocking.
+///
+/// Lines come in batches, which count once they are committed. What was committed and is not on the disk for certain
+/// is held in memory as well: a system that could not bring bytes to the disk may drop them, and call them clean.
 class JournalFile {
  public:
   /// Called for each line behind the first.
@@ -8962,13 +9175,34 @@ class JournalFile {
   /// How much of the file is on the disk for certain.
   [[nodiscard]] std::uint64_t synced() const noexcept { return synced_; }
 
+  /// Bytes that were committed and are not on the disk for certain.
+  [[nodiscard]] std::uint64_t unsynced() const noexcept { return committed_ - synced_; }
+
+  /// How often bytes were taken out of the file: others stand in their place then.
+  [[nodiscard]] std::uint64_t cuts() const noexcept { return cuts_; }
+
   /// Hands whole lines to the kernel.
-  /// @throws Error  `Errc::storage_failed`; the file is then cut back, if that is possible
+  /// @throws Error  `Errc::storage_failed`; then `take_back` is due
   void append(std::string_view lines);
 
-  /// Brings what was appended before the call to the disk. May run beside the other members.
-  /// @throws Error  `Errc::storage_failed`, from then on each time
+  /// What was appended since the last commit counts from now on.
+  void commit();
+
+  /// Forgets what was appended since the last commit. Nothing is written before `mend`.
+  void take_back() noexcept;
+
+  /// Brings what was committed before the call to the disk. May run beside the other members, but for `mend`.
+  /// @throws Error  `Errc::storage_failed`, from then on each time until `mend`
   void sync();
+
+  /// Makes up for calls that have failed: cuts off what was taken back, writes once more what a failed sync may have
+  /// lost, and syncs both.
+  /// @throws Error  `Errc::storage_failed`; it may be called again
+  void mend();
+
+  /// Reads what was committed through once more.
+  /// @throws Error  `Errc::store_corrupt` when that is not what was written; `Errc::storage_failed`
+  void read_again(const Visitor& visit) const;
 
   [[nodiscard]] const files::File& file() const noexcept { return file_; }
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
@@ -8983,15 +9217,25 @@ class JournalFile {
     bool has_lines_behind = false;  ///< behind them follows more than one torn line
   };
 
-  Scan scan(const Visitor& visit) const;
+  /// @param limit  bytes behind this place are no part of the file
+  Scan scan(const Visitor& visit, std::uint64_t limit = ~std::uint64_t{0}) const;
   void check_header(std::string_view line, bool is_whole) const;
   [[nodiscard]] std::string keep_aside(std::uint64_t from, std::uint64_t to) const;
   void write_again(std::uint64_t from, std::uint64_t to);
+  [[nodiscard]] Error write_error(boost::system::error_code reason) const;
 
   std::filesystem::path path_;
   files::File file_;
+  void begin_at(std::uint64_t end) noexcept { end_ = committed_ = synced_ = tail_begin_ = end; }
+
   std::atomic<std::uint64_t> end_ = 0;
+  std::atomic<std::uint64_t> committed_ = 0;
   std::atomic<std::uint64_t> synced_ = 0;
+  std::atomic<std::uint64_t> cuts_ = 0;
+  std::mutex syncing_;  // of two syncs that overlap, one could miss that the other has failed
+  std::string tail_;    // the bytes from `tail_begin_`, which is not behind `synced_`, to the end
+  std::uint64_t tail_begin_ = 0;
+  bool is_torn_ = false;  // behind the last commit there may be bytes, or were on the disk
 };
 
 /// Reads single lines of a journal, with the blocks around them kept for the next ones: 2 MiB. For one thread.
@@ -9020,6 +9264,7 @@ class JournalLines {
   const JournalFile& journal_;
   std::vector<Block> blocks_;
   std::uint64_t uses_ = 0;
+  std::uint64_t cuts_ = 0;  // of the journal, when the blocks were read
   std::string line_;
 };
 
@@ -9274,8 +9519,20 @@ class JournalState {
  public:
   JournalState() = default;
 
+  /// Locks the index, for reading.
+  /// @throws Error  `Errc::storage_failed` in the rare moment in which it names lines that are not in the file
+  [[nodiscard]] std::unique_lock<std::mutex> look();
+
+  /// Takes a line of the file into an index.
+  static void take(JournalIndex& index, JournalLine& line, std::uint64_t offset);
+
+  /// Makes the index anew from what was committed. The mutex is locked.
+  /// @throws Error  like `JournalFile::read_again`; the index is as it was
+  void read_again();
+
   std::mutex mutex;  ///< of the index
   JournalIndex index;
+  bool is_ahead = false;  ///< the index names lines that are not in the file
   JournalFile file;
 };
 
@@ -9315,11 +9572,20 @@ class JournalRecorder final : public Recorder {
       : lock_(std::move(lock)),
         self_(std::move(self)),
         state_(std::move(state)),
+        identity_(state_->file.path()),
         reader_(state_),
         noted_(state_->file.synced()) {}
 
+  /// What the system could not sync, and may have dropped, is written once more before it is forgotten.
+  ~JournalRecorder() override;
+
   void record(std::span<const StoreEvent> events, TimePoint now) override;
-  void sync() override { state_->file.sync(); }
+  void sync() override;
+
+  /// True when much was committed and nobody has asked for a sync: it is in memory until then.
+  [[nodiscard]] bool wants_tidying() const noexcept override { return state_->file.unsynced() > most_unsynced; }
+  void tidy() override { sync(); }
+  void recover() override;
 
   /// Notes that everything is on the disk and this process has ended its work.
   void finish(TimePoint now);
@@ -9328,11 +9594,15 @@ class JournalRecorder final : public Recorder {
   void interrupt() noexcept {}
 
  private:
+  static constexpr std::uint64_t most_unsynced = 8 * 1024 * 1024;
+
   bool is_known(const Metric& metric);
+  void write(std::span<const StoreEvent> events, TimePoint now);
 
   OwnerLock lock_;  // let go last
   Owner self_;
   std::shared_ptr<JournalState> state_;
+  FileIdentity identity_;
   JournalReader reader_;  // for values that come after their run
   std::uint64_t noted_;   // what the last line about a sync says
   bool has_session_ = false;
@@ -9824,10 +10094,12 @@ class Sqlite {
   /// The parent of the experiments' directories.
   [[nodiscard]] const std::filesystem::path& directory() const noexcept;
 
-  /// Where an experiment has its files, when that is not below `directory()`. Before `open`.
+  /// Where the experiment `id` has its files, when that is not below `directory()`. Before `open`.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
 
   /// Opens the experiment's file; makes it, with its directories, unless it is read-only.
+  /// @param context  where the store works from now on; outlives it
+  /// @param id       of the experiment
   /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::already_exists` when the
   ///                experiment has its records in another kind of store; `Errc::store_corrupt` for a
   ///                file that this version does not understand; `Errc::not_found` for one that should be read and does
@@ -9888,8 +10160,6 @@ namespace nni::datastore::detail {
 /// one trial is written once.
 class SqliteRecorder final : public Recorder {
  public:
-  static constexpr bool recovers = true;
-
   /// Opens the file, or makes it. A file that is refused stays as it is.
   /// @param lock     of the experiment; held for as long as this object lives
   /// @param self     the process that records
@@ -10096,6 +10366,13 @@ struct JournalOptions {
 /// Appending queues; one call on the pool at a time writes what has gathered. `written` waits for that. Only when
 /// somebody waits for `synced` is the file brought to the disk, which covers everything that was written so far.
 ///
+/// When the disk is full or a call fails, nothing is lost and nothing is claimed: what was appended is kept in memory in
+/// order, who waits goes on waiting, `on_trouble` is told why, and writing is tried again after 0.1 s, then after twice
+/// as long, up to every 10 s. What a failed write has left is cut off first; what a failed sync may have lost is written
+/// once more, from memory, and synced, before anything is called synced again. A file that does not read back as it was
+/// written fails the store for good, and so does one that was removed or replaced. What was written and not synced is
+/// held in memory as well; at 8 MiB it is synced unasked.
+///
 /// Opening reads the file through. A tail that a crash or a loss of power has torn is cut off behind the last whole
 /// record, with a line in the log. The places of a trial's lines live in memory, 64 bytes for each finished trial;
 /// trials and values are read from the file when they are asked for.
@@ -10115,10 +10392,12 @@ class Journal {
   /// The parent of the experiments' directories.
   [[nodiscard]] const std::filesystem::path& directory() const noexcept;
 
-  /// Where an experiment has its files, when that is not below `directory()`. Before `open`.
+  /// Where the experiment `id` has its files, when that is not below `directory()`. Before `open`.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
 
   /// Opens the experiment's file; makes it, with its directories, unless it is read-only.
+  /// @param context  where the store works from now on; outlives it
+  /// @param id       of the experiment
   /// @throws Error  `Errc::in_use` when another store owns it, and says which process; `Errc::already_exists` when the
   ///                experiment has its records in another kind of store; `Errc::store_corrupt` for a
   ///                file that is damaged, foreign or of another version, naming the line; `Errc::not_found` for one
@@ -10129,12 +10408,19 @@ class Journal {
   /// Queues events. @throws Error  `Errc::closed` when it is not open, `Errc::unsupported` when it is read-only
   StorePosition append(std::span<const StoreEvent> events);
 
+  /// Who is told when records cannot be kept for now, with a sentence for people, and when that is over, with an empty
+  /// one. Called on the executor.
+  void on_trouble(TroubleListener listener);
+
+  /// What cannot be written now is not waited for any longer: one more attempt, and who waits is thrown the reason.
+  void give_up();
+
   /// Suspends until everything up to a position survives a kill of this process.
-  /// @throws Error  `Errc::storage_failed` once the store has failed
+  /// @throws Error  once the store has failed for good
   [[nodiscard]] awaitable<void> written(StorePosition at);
 
   /// Suspends until everything up to a position survives a loss of power.
-  /// @throws Error  `Errc::storage_failed` once the store has failed
+  /// @throws Error  once the store has failed for good
   [[nodiscard]] awaitable<void> synced(StorePosition at);
 
   /// Everything known of one trial; nothing for an unknown one.
@@ -10146,8 +10432,8 @@ class Journal {
   /// The values of one trial: attempt by attempt, in the order of arrival.
   [[nodiscard]] awaitable<std::vector<Metric>> metrics(TrialId trial);
 
-  /// Writes and syncs what was appended, and frees the file.
-  /// @throws Error  when the store has failed; it is freed all the same
+  /// Writes and syncs what was appended, and frees the file. Waits for no space: it tries once.
+  /// @throws Error  when something could not be kept; the store is freed all the same
   [[nodiscard]] awaitable<void> close();
 
  private:
@@ -10165,7 +10451,14 @@ static_assert(DataStore<Journal>);
 namespace nni::console {
 
 /// How text looks; `plain` is the terminal's own colour.
-enum class Look : std::uint8_t { plain, strong, faint, good, bad, notice };
+enum class Look : std::uint8_t {
+  plain,   ///< as everything else
+  strong,  ///< what matters
+  faint,   ///< what may be overlooked
+  good,    ///< a success
+  bad,     ///< a failure
+  notice   ///< neither, but worth a look
+};
 
 /// A piece of a line.
 struct Span {
@@ -10224,7 +10517,8 @@ struct TableText {
 /// A number of things: `12,345`.
 [[nodiscard]] std::string grouped(std::uint64_t count);
 
-/// Things per time in the unit that gives a readable number: `12.3/s`, `4.1/min`, `2.0/h`; empty when nothing happened.
+/// `count` things per `time`, in the unit that gives a readable number: `12.3/s`, `4.1/min`, `2.0/h`; empty when nothing
+/// happened.
 [[nodiscard]] std::string render_rate(std::uint64_t count, Duration time);
 
 }  // namespace nni::console
@@ -10257,16 +10551,22 @@ struct Excerpt {
 [[nodiscard]] std::string describe_trial(TrialId trial);
 
 /// The line at the start: name, id, directory, and how to go on after a stop.
+/// @param start          what is known of it
 /// @param how_to_resume  a command or option; empty: nothing is said of it
 [[nodiscard]] std::string render_start(const ExperimentStart& start, std::string_view how_to_resume);
 
 /// The live block: a bar with counts, time and estimate; trials by state; the best so far; why trials wait.
-/// @returns lines without their ends, at most `style.columns - 1` wide and fewer than `style.rows`
+/// @param progress  how the experiment stands
+/// @param name      of the experiment
+/// @param style     what the output can show
+/// @returns         lines without their ends, at most `style.columns - 1` wide and fewer than `style.rows`
 [[nodiscard]] std::vector<std::string> render_progress(
     const Progress& progress, std::string_view name, const Style& style);
 
 /// The end: how many trials ended how, a table of the best ones, and what is known of those that failed.
+/// @param summary   what the experiment came to
 /// @param excerpts  one per trial in `summary.failures`, in their order
+/// @param style     what the output can show
 /// @returns         text with line ends
 [[nodiscard]] std::string render_summary(
     const Summary& summary, const std::vector<Excerpt>& excerpts, const Style& style);
@@ -10298,16 +10598,17 @@ class Limiter {
 /// their terminals.
 class View {
  public:
-  /// The lines at the start of an experiment.
+  /// The lines at the `start` of an experiment, in a `style`; `how_to_resume` as `render_start` takes it.
   [[nodiscard]] std::string start(const ExperimentStart& start, std::string_view how_to_resume, const Style& style);
-  /// The line of a trial that has ended.
+  /// The line of a `trial` that has ended, in a `style`; when too many end at one time (`now`), some are left out.
   [[nodiscard]] std::string trial_ended(const TrialJobDetail& trial, SteadyPoint now, const Style& style);
-  /// The line about the state of the experiment.
+  /// The line about the state of the experiment (`progress`) at the time `now`, in a `style`.
   [[nodiscard]] std::string progress(const Progress& progress, SteadyPoint now, const Style& style);
-  /// The lines at the end of an experiment.
+  /// The lines at the end of an experiment; parameters as of `render_summary` (`summary`, `excerpts`, `style`).
   [[nodiscard]] std::string end(const Summary& summary, const std::vector<Excerpt>& excerpts, const Style& style);
 
-  /// True when `progress` would draw: asked first, so that a caller need not find out the style for nothing.
+  /// True when `progress` would draw at the time `now`, on an output that is `live` or not: asked first, so that a caller
+  /// need not find out the style for nothing.
   [[nodiscard]] bool draws(const Progress& progress, SteadyPoint now, bool live);
 
  private:
@@ -10390,6 +10691,8 @@ namespace console {
 [[nodiscard]] std::vector<Excerpt> read_excerpts(const Summary& summary, std::size_t lines);
 
 /// Writes the end of an experiment once more, for instance of one that was opened to look at.
+/// @param summary  what `Experiment::run` returned
+/// @param options  where to, and how it looks
 void print_summary(const Summary& summary, const ConsoleOptions& options = {});
 
 }  // namespace console
@@ -10567,10 +10870,10 @@ struct TrainingSessionOptions {
       nni_manager_ip{};  ///< `nni_manager_ip`: host that trials are told, for transports that listen; empty: theirs
 
   bool handle_signals = false;  ///< Ctrl-C and SIGTERM end the session while it runs; for one session of a program
-  Duration shutdown_limit = std::chrono::seconds(60);
-  std::size_t threads = 0;  ///< threads for blocking calls; 0: by the machine, 2 to 8
-  LogSink log{};            ///< where log lines go; empty: nowhere
-  LogLevel log_level = LogLevel::info;
+  Duration shutdown_limit = std::chrono::seconds(60);  ///< the longest that the end may take
+  std::size_t threads = 0;                             ///< threads for blocking calls; 0: by the machine, 2 to 8
+  LogSink log{};                                       ///< where log lines go; empty: nowhere
+  LogLevel log_level = LogLevel::info;                 ///< what is below it is not logged
 };
 
 namespace detail {
@@ -10610,6 +10913,8 @@ namespace nni {
 class TrialJobMetric {
  public:
   TrialJobMetric() = default;
+  /// @param what       the value and the run that reported it
+  /// @param parameter  the parameters of the trial at that time
   TrialJobMetric(Metric what, ParameterId parameter) : metric_(std::move(what)), parameter_(parameter) {}
 
   /// The trial.
@@ -10618,6 +10923,7 @@ class TrialJobMetric {
   /// Which of its attempts.
   [[nodiscard]] RunId run() const noexcept { return metric_.run; }
 
+  /// Intermediate or final.
   [[nodiscard]] MetricKind kind() const noexcept { return metric_.kind; }
 
   /// Position among the intermediate values of the run, from 0.
@@ -10707,6 +11013,7 @@ class TrainingSession : private detail::SessionHooks {
   /// keys that it lists; the others are `experimentId`, `trial_config`, `multiPhase`, `nni_manager_ip`, `version_check`
   /// and `log_collection`, each bound to the option of `TrainingSessionOptions` that names it.
   ///
+  /// @param key    one of those
   /// @param value  JSON, or a string that holds the JSON text of an object
   /// @throws ConfigError  naming key, value and the accepted form; nothing changes then
   /// @throws Error        `Errc::in_use` when the session has started
@@ -10727,37 +11034,49 @@ class TrainingSession : private detail::SessionHooks {
   ///              trial that a resume runs again gets the rest from the options
   /// @returns     the trial, WAITING
   TrialJobDetail submit_trial_job(TrialJobForm form);
+  /// Submits a trial that differs from the options in its parameters only.
+  /// @param parameters  a JSON object
+  /// @returns           the trial, WAITING
   TrialJobDetail submit_trial_job(Parameters parameters) { return submit_trial_job(form_of(std::move(parameters))); }
+  /// The same as `submit_trial_job`, awaited on the session's executor.
   [[nodiscard]] awaitable<TrialJobDetail> async_submit_trial_job(TrialJobForm form);
 
   /// Sends further parameters to a trial that has not ended (multi-phase). A trial that waits gets them when it has
   /// started, and so does its next attempt if a run is lost.
-  /// @param form  only `parameters` count
+  /// @param trial  as `submit_trial_job` returned it
+  /// @param form   only `parameters` count
   /// @throws Error  `Errc::unsupported` when the session is not multi-phase, or its service cannot be; `Errc::no_such_job`
   TrialJobDetail update_trial_job(TrialId trial, TrialJobForm form);
+  /// The same, given the parameters alone.
   TrialJobDetail update_trial_job(TrialId trial, Parameters parameters) {
     return update_trial_job(trial, form_of(std::move(parameters)));
   }
+  /// The same as `update_trial_job`, awaited on the session's executor.
   [[nodiscard]] awaitable<TrialJobDetail> async_update_trial_job(TrialId trial, TrialJobForm form);
 
   /// Stops a trial. Returns when the request is accepted; see `wait_trial_job`. One that has ended stays as it is.
+  /// @param trial             as `submit_trial_job` returned it
   /// @param is_early_stopped  it ends as EARLY_STOPPED, otherwise as USER_CANCELED
   /// @throws Error  `Errc::no_such_job`
   void cancel_trial_job(TrialId trial, bool is_early_stopped = false);
+  /// The same as `cancel_trial_job`, awaited on the session's executor.
   [[nodiscard]] awaitable<void> async_cancel_trial_job(TrialId trial, bool is_early_stopped = false);
 
   /// Everything that is known of a trial. When it says that the trial has ended, the listeners have had all its values.
   /// @throws Error  `Errc::not_found`
   TrialJobDetail get_trial_job(TrialId trial);
+  /// The same as `get_trial_job`, awaited on the session's executor.
   [[nodiscard]] awaitable<TrialJobDetail> async_get_trial_job(TrialId trial);
 
   /// All trials, in the order in which they were submitted.
   [[nodiscard]] std::vector<TrialJobDetail> list_trial_jobs();
+  /// The same as `list_trial_jobs`, awaited on the session's executor.
   [[nodiscard]] awaitable<std::vector<TrialJobDetail>> async_list_trial_jobs();
 
   /// Waits until a trial has ended; not in the original, whose users had to ask again and again.
   /// @throws Error  `Errc::not_found`; `Errc::closed` when the session ends first
   TrialJobDetail wait_trial_job(TrialId trial);
+  /// The same as `wait_trial_job`, awaited on the session's executor.
   [[nodiscard]] awaitable<TrialJobDetail> async_wait_trial_job(TrialId trial);
 
   // ---- listeners; any thread, any time -----------------------------------------------------------------------------
@@ -10877,6 +11196,7 @@ class TrainingSession : private detail::SessionHooks {
   std::thread thread_;
 };
 
+/// Deduces the policies from the arguments: `nni::TrainingSession session{options, service, storage};`.
 template <class Service, class... Policies>
 TrainingSession(TrainingSessionOptions, Service, Policies...) -> TrainingSession<Service, Policies...>;
 
@@ -12076,10 +12396,14 @@ namespace nni::process {
 /// How a child ended.
 struct Exit {
   /// How a process ended.
-  enum class How { exited, signalled, unknown };
+  enum class How {
+    exited,     ///< by itself; `code` is its exit code
+    signalled,  ///< `code` is the number of the signal
+    unknown     ///< another part of the program waited for the child and took its status
+  };
 
   pid_t pid = 0;          ///< the process
-  How how = How::exited;  ///< `unknown`: another part of the program waited for the child and took its status
+  How how = How::exited;  ///< what `code` means
   int code = 0;           ///< exit code, or number of the signal
 };
 
@@ -12099,6 +12423,7 @@ class Reaper {
   using Handler = std::function<void(const Exit&)>;
 
   /// @param executor  single-threaded
+  /// @param scope     whose children are waited for
   /// @param handler   must not throw, nor destroy the reaper
   /// @throws Error    when the system refuses the descriptor
   Reaper(boost::asio::any_io_executor executor, Scope scope, Handler handler);
@@ -12342,6 +12667,8 @@ class Launcher {
 [[nodiscard]] std::string find_program(const std::string& name, const std::string& path);
 
 /// One sentence for people about a launch that failed: which file or directory is to blame, and why.
+/// @param spec   what was to be started
+/// @param error  the `errno` that it ended with
 [[nodiscard]] std::string explain(const LaunchSpec& spec, int error);
 
 }  // namespace nni::process
@@ -12793,7 +13120,9 @@ class ChannelServer {
   /// Makes a run known under a token of an earlier server, for trials that live on.
   ///
   /// Before `open`, or else a trial that asks in between is told that it is not known (404), and gives up.
-  /// @param token  as `token` returned it
+  /// @param run     trial and attempt
+  /// @param token   as `token` returned it
+  /// @param record  as `admit` takes it
   void restore(RunId run, std::string_view token, std::string record);
 
   /// The token of a run, to be kept for `restore`; empty when it is not admitted.
@@ -13161,7 +13490,7 @@ namespace nni::net {
 /// The usual text for an HTTP status, for instance `Not Found`; `Unknown` for a number that has none.
 [[nodiscard]] std::string_view reason_phrase(unsigned status) noexcept;
 
-/// Compares header names and tokens: ASCII letters of either case are equal.
+/// Compares two header names or tokens, `a` and `b`: ASCII letters of either case are equal.
 [[nodiscard]] bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept;
 
 /// How the end of a response body is recognised.
@@ -13292,7 +13621,7 @@ class Local {
   Local& operator=(Local&&) noexcept;
   ~Local();
 
-  /// Called by the experiment before `start`.
+  /// Called by the experiment `id` before `start`, with its `directory`.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
 
   /// Its key of NNI's original interface: `local_config`.
@@ -13334,6 +13663,7 @@ class Local {
   void recorded(RunId run);
 
   /// What a trial printed, at most the last 16 MB.
+  /// @param run     trial and attempt
   /// @param stream  `stdout`, `stderr`, or the name of a file in the trial's directory
   awaitable<std::string> fetch_log(RunId run, std::string stream);
 
@@ -13484,13 +13814,14 @@ struct ProcessWithVariable {
   std::string value;  ///< of the variable that was looked for
 };
 
-/// Living processes that were started with a variable whose value starts with a text, this process excluded.
+/// Living processes that were started with a variable `name` whose value starts with `value_start`, this one excluded.
 ///
 /// Finds what lost its parent or its group. Processes of other users stay invisible.
 [[nodiscard]] std::vector<ProcessWithVariable> processes_with_variable(
     std::string_view name, std::string_view value_start);
 
-/// The value of a variable in the environment that a process was started with; empty when there is none.
+/// The value of the variable `name` in the environment that the process `pid` was started with; empty when there is
+/// none.
 [[nodiscard]] std::string environment_of(pid_t pid, std::string_view name);
 
 /// Living children of the calling process, adopted ones included.
@@ -13558,6 +13889,9 @@ namespace nni::trial {
 class MetricsFileItem {
  public:
   MetricsFileItem() = default;
+  /// @param is_record  false: bytes that are no record
+  /// @param what       payload, or the beginning of other bytes
+  /// @param behind     offset in the file behind it
   MetricsFileItem(bool is_record, std::string what, std::uint64_t behind)
       : record(is_record), text(std::move(what)), end(behind) {}
 
@@ -13716,13 +14050,16 @@ struct FileTailOptions {
 class FileTail {
  public:
   using role = nni::role::metric_transport;
-  static constexpr bool multi_phase = true;
+  static constexpr bool multi_phase = true;  ///< it can bring further parameters to a running trial
 
+  /// @param options  limits, and where the files are
   explicit FileTail(FileTailOptions options = {});
   FileTail(FileTail&&) noexcept;
   FileTail& operator=(FileTail&&) noexcept;
   ~FileTail();
 
+  /// @param context       where it reads from now on; outlives it
+  /// @param store         holds the files; outlives it
   /// @throws ConfigError  when neither the options nor the storage say where trials see the files
   template <class Store>
   [[nodiscard]] awaitable<void> open(Context& context, Store& store) {
@@ -13755,7 +14092,8 @@ class FileTail {
   [[nodiscard]] awaitable<TrialMessage> next_message();
   [[nodiscard]] awaitable<void> acknowledge(Receipt receipt);
 
-  /// Writes `parameter_N.cfg`. @throws Error  `Errc::no_such_job` for a run that has ended; what the storage says
+  /// Writes `parameters` to `parameter_N.cfg`.
+  /// @throws Error  `Errc::no_such_job` for a run that has ended; what the storage says
   [[nodiscard]] awaitable<void> send(RunId run, Parameters parameters);
 
   /// Reads what is left and returns when it has been given to `next_message`.
@@ -13841,7 +14179,9 @@ class Http {
   ///
   /// Best before `open`: a trial that asks while the transport listens and does not know the run yet is told so (404),
   /// and gives up.
+  /// @param run    trial and attempt
   /// @param token  as `token` returned it
+  /// @param form   its `parameters` answer the first request of the run
   /// @throws Error  `Errc::internal` for a text that is no token
   void restore(RunId run, std::string_view token, const TrialJobForm& form);
 
@@ -13898,6 +14238,9 @@ class Link {
   ///
   /// Connects when there is no connection. One that the server had closed meanwhile is replaced once, without notice.
   ///
+  /// @param method        of HTTP, for instance `PUT`
+  /// @param body          may be empty
+  /// @param content_type  of the body
   /// @throws Error  `Errc::connection_lost` when the server cannot be reached or goes away: the request may or may not
   ///                have been handled; `Errc::protocol` when it does not speak HTTP; `Errc::closed` after `abort`
   LinkAnswer exchange(std::string_view method, std::string_view body, std::string_view content_type);
@@ -14032,7 +14375,7 @@ namespace nni::trial {
 
 /// Settings of `Client`.
 struct ClientOptions {
-  CourierOptions courier = {};
+  CourierOptions courier = {};     ///< limits of single requests and of trying again
   std::size_t max_batch = 64;      ///< values in one request; more means higher rates and later answers
   std::size_t max_pending = 1024;  ///< values that may wait; then reporting waits too
   Duration flush_limit = std::chrono::seconds(60);  ///< how long the destructor waits for values that were not recorded
@@ -14291,7 +14634,8 @@ class MetricPayload {
 /// @param index       0 for the first record of a trial
 [[nodiscard]] std::string parameter_record(ParameterId id, const Parameters& parameters, std::uint64_t index = 0);
 
-/// A member of a JSON object as its text stands, blanks trimmed; nothing when there is none or the text is not an object.
+/// The member `name` of a JSON object as its text stands, blanks trimmed; nothing when there is none or the text is not
+/// an object.
 [[nodiscard]] std::optional<std::string_view> raw_member(std::string_view object, std::string_view name);
 
 /// The parameters in a record, their text kept.
@@ -14305,8 +14649,10 @@ class MetricPayload {
 inline constexpr std::string_view batch_media_type = "application/vnd.nni.metrics.v1";
 
 /// Appends one value to the body of a batch: `i 17 4` and the value, or `f 0 4` for a final one, each on its line.
-/// @param text   body so far
-/// @param value  JSON text; its length stands before it, so that it may hold anything
+/// @param text      body so far
+/// @param kind      intermediate or final
+/// @param sequence  position among the intermediate values of the run, from 0; 0 for a final value
+/// @param value     JSON text; its length stands before it, so that it may hold anything
 void append_to_batch(std::string& text, MetricKind kind, std::uint32_t sequence, std::string_view value);
 
 /// What a batch holds.
@@ -14320,6 +14666,7 @@ class Batch {
 };
 
 /// Reads the body of a batch.
+/// @param text  the whole body
 /// @param run   put into every metric
 /// @param when  put into every metric
 /// @returns     what it holds, or an error when the framing is broken: then nothing of it counts
@@ -15207,6 +15554,75 @@ NNI_INLINE std::uint64_t Axis::index_of(double value) const noexcept {
 
 }  // namespace nni
 
+// ---- nni/core/impl/decimal.ipp
+
+#include <locale.h>
+#include <cstdlib>
+#include <version>
+
+namespace nni {
+
+namespace detail {
+
+// How many characters of a word stand here, in letters of any case.
+NNI_INLINE std::size_t length_if_word(const char* first, const char* last, std::string_view word) {
+  if (static_cast<std::size_t>(last - first) < word.size()) return 0;
+  for (std::size_t at = 0; at < word.size(); ++at)
+    if ((first[at] | 0x20) != word[at]) return 0;
+  return word.size();
+}
+
+// Where the number ends that begins here; `first` when none does.
+NNI_INLINE const char* end_of_decimal(const char* first, const char* last, std::chars_format form) {
+  const auto skip_digits = [last](const char* at) {
+    while (at != last && *at >= '0' && *at <= '9') ++at;
+    return at;
+  };
+  const char* const whole = first + (first != last && *first == '-');
+  for (const std::string_view word : {"infinity", "inf", "nan"})
+    if (const std::size_t length = length_if_word(whole, last, word)) return whole + length;
+  const char* end = skip_digits(whole);
+  bool any = end != whole;
+  if (end != last && *end == '.') {
+    const char* const behind = skip_digits(end + 1);
+    any = any || behind != end + 1;
+    end = behind;
+  }
+  if (!any) return first;
+  if (form == std::chars_format::fixed || end == last || (*end != 'e' && *end != 'E')) return end;
+  const char* exponent = end + 1;
+  if (exponent != last && (*exponent == '-' || *exponent == '+')) ++exponent;
+  const char* const behind = skip_digits(exponent);
+  return behind == exponent ? end : behind;
+}
+
+// The C library's reader, told not to look at the locale of the program.
+NNI_INLINE std::from_chars_result read_decimal_slowly(
+    const char* first, const char* last, double& value, std::chars_format form) {
+  static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", nullptr);
+  const char* const end = end_of_decimal(first, last, form);
+  if (end == first) return {first, std::errc::invalid_argument};
+  const int before = errno;
+  errno = 0;
+  value = ::strtod_l(std::string(first, end).c_str(), nullptr, plain);
+  const bool fits = errno != ERANGE || (std::isfinite(value) && value != 0.0);
+  errno = before;
+  return {end, fits ? std::errc{} : std::errc::result_out_of_range};
+}
+
+}  // namespace detail
+
+NNI_INLINE std::from_chars_result read_decimal(
+    const char* first, const char* last, double& value, std::chars_format form) {
+#ifdef __cpp_lib_to_chars
+  const std::from_chars_result result = std::from_chars(first, last, value, form);
+  if (result.ec != std::errc::result_out_of_range) return result;
+#endif
+  return detail::read_decimal_slowly(first, last, value, form);
+}
+
+}  // namespace nni
+
 // ---- nni/core/impl/error.ipp
 
 namespace nni {
@@ -15338,7 +15754,6 @@ NNI_INLINE std::string describe(std::exception_ptr failure) {
 
 // ---- nni/core/impl/ids.ipp
 
-#include <charconv>
 #include <random>
 
 namespace nni {
@@ -15541,7 +15956,7 @@ struct ExactNumbers {
   bool on_double(double nearly, string_view last, error_code&) {
     number.append(last.data(), last.size());
     double value = nearly;
-    const auto [end, failure] = std::from_chars(number.data(), number.data() + number.size(), value);
+    const auto [end, failure] = read_decimal(number.data(), number.data() + number.size(), value);
     const bool exact = failure == std::errc{} && end == number.data() + number.size();
     number.clear();
     stack.push_double(exact ? value : nearly);
@@ -15655,11 +16070,9 @@ NNI_INLINE std::optional<double> plain_number(std::string_view text) {
   if (text == "-Infinity") return -std::numeric_limits<double>::infinity();
   if (text.empty() || (text[0] != '-' && (text[0] < '0' || text[0] > '9'))) return std::nullopt;
   double number = 0.0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto [end, failure] = read_decimal(text.data(), text.data() + text.size(), number);
   if (end != text.data() + text.size()) return std::nullopt;
-  if (failure == std::errc::result_out_of_range)
-    return text[0] == '-' ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
-  if (failure != std::errc{}) return std::nullopt;
+  if (failure == std::errc::invalid_argument) return std::nullopt;
   return number;
 }
 
@@ -16503,8 +16916,7 @@ NNI_INLINE Result<Duration> parse_duration(std::string_view text) {
   bool any = false;
   while (!rest.empty()) {
     double number = 0.0;
-    const auto [end, failure] =
-        std::from_chars(rest.data(), rest.data() + rest.size(), number, std::chars_format::fixed);
+    const auto [end, failure] = read_decimal(rest.data(), rest.data() + rest.size(), number, std::chars_format::fixed);
     if (failure != std::errc{} || number < 0.0) return detail::bad_duration(text);
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
     std::string unit;
@@ -16590,7 +17002,8 @@ namespace nni::datastore::detail {
 /// Gives the lines of a file one after the other.
 class JournalLineSource {
  public:
-  explicit JournalLineSource(const JournalFile& journal) : journal_(journal) {}
+  /// @param limit  where it ends if the file does not end before
+  JournalLineSource(const JournalFile& journal, std::uint64_t limit) : journal_(journal), limit_(limit) {}
 
   /// @param line  set to the next line, without its newline; at the end to what follows the last newline
   /// @returns     false at the end
@@ -16625,15 +17038,17 @@ class JournalLineSource {
     searched_ -= at_;
     at_ = 0;
     const std::size_t before = bytes_.size();
-    bytes_.resize(before + chunk);
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(chunk, limit_ - (begin_ + before)));
+    bytes_.resize(before + wanted);
     std::size_t got = 0;
-    const auto failure = journal_.file().read(bytes_.data() + before, chunk, begin_ + before, got);
+    const auto failure = journal_.file().read(bytes_.data() + before, wanted, begin_ + before, got);
     bytes_.resize(before + got);
     if (failure) throw storage_error("cannot read " + journal_.path().string(), failure);
     return got > 0;
   }
 
   const JournalFile& journal_;
+  std::uint64_t limit_;
   std::string bytes_;
   std::uint64_t begin_ = 0;   // of the bytes, in the file
   std::size_t at_ = 0;        // where the next line begins
@@ -16666,9 +17081,9 @@ NNI_INLINE void JournalFile::check_header(std::string_view line, bool is_whole) 
                 name + " is damaged in line 1: its checksum does not fit; bring the file back from a copy");
 }
 
-NNI_INLINE JournalFile::Scan JournalFile::scan(const Visitor& visit) const {
+NNI_INLINE JournalFile::Scan JournalFile::scan(const Visitor& visit, std::uint64_t limit) const {
   Scan result;
-  JournalLineSource source(*this);
+  JournalLineSource source(*this, limit);
   std::string_view line;
   bool is_whole = source.next(line);
   check_header(line, is_whole);
@@ -16725,12 +17140,11 @@ NNI_INLINE std::string JournalFile::open(const std::filesystem::path& path, cons
     JournalWriter(header, 0).header(id);
     if ((failure = files::replace_file(system, path, header, file_)))
       throw storage_error("cannot write " + name, failure);
-    end_ = synced_ = header.size();
+    begin_at(header.size());
     return {};
   }
 
   const Scan found = scan(visit);
-  end_ = found.end;
   std::string remark;
   if (found.size > found.end) {
     const std::string aside = found.has_lines_behind ? keep_aside(found.end, found.size) : std::string();
@@ -16742,9 +17156,12 @@ NNI_INLINE std::string JournalFile::open(const std::filesystem::path& path, cons
              std::to_string(found.lines) + " lines, " + std::to_string(found.end) + " bytes" + aside;
   }
   // The process before this one may have seen a sync fail, after which the kernel takes these bytes for clean. Written
-  // again, they are part of the next sync.
-  write_again(std::min(found.synced, found.end), found.end);
-  synced_ = found.synced;
+  // again, they are part of this one.
+  if (found.synced < found.end) {
+    write_again(found.synced, found.end);
+    if ((failure = file_.sync())) throw storage_error("cannot bring " + name + " to the disk", failure);
+  }
+  begin_at(found.end);
   return remark;
 }
 
@@ -16777,28 +17194,73 @@ NNI_INLINE void JournalFile::write_again(std::uint64_t from, std::uint64_t to) {
     boost::system::error_code failure =
         file_.read(bytes.data(), std::min<std::uint64_t>(to - from, bytes.size()), from, got);
     if (!failure) failure = file_.write(std::string_view(bytes).substr(0, got), from);
-    if (failure) throw storage_error("cannot write " + path_.string(), failure);
+    if (failure) throw write_error(failure);
     if (got == 0) break;
     from += got;
   }
 }
 
 NNI_INLINE void JournalFile::append(std::string_view lines) {
-  if (const auto failure = file_.write(lines, end_)) {
-    // Best effort: what is left behind is no whole batch, and whoever opens the file cuts off what is no whole line.
-    static_cast<void>(file_.truncate(end_));
-    throw storage_error("cannot write " + path_.string(), failure);
-  }
+  if (const auto failure = file_.write(lines, end_)) throw write_error(failure);
+  tail_ += lines;
   end_ += lines.size();
 }
 
+NNI_INLINE void JournalFile::commit() {
+  committed_ = end_.load();
+  const std::uint64_t synced = synced_;
+  const auto done = static_cast<std::size_t>(synced - tail_begin_);
+  if (done <= tail_.size() / 2) return;  // moved seldom, for the sake of those who sync seldom
+  tail_.erase(0, done);
+  tail_begin_ = synced;
+}
+
+NNI_INLINE void JournalFile::take_back() noexcept {
+  end_ = committed_.load();
+  tail_.resize(static_cast<std::size_t>(end_ - tail_begin_));
+  is_torn_ = true;
+  // At once if that is possible, so that a process which dies now leaves whole batches. `mend` makes certain of it.
+  if (!file_.truncate(end_)) ++cuts_;
+}
+
 NNI_INLINE void JournalFile::sync() {
-  const std::uint64_t covered = end_;
+  const std::lock_guard one(syncing_);
+  const std::uint64_t covered = committed_;
   if (const auto failure = file_.sync())
     throw storage_error("cannot bring " + path_.string() + " to the disk", failure);
-  std::uint64_t known = synced_;
-  while (known < covered && !synced_.compare_exchange_weak(known, covered)) {
+  synced_ = covered;
+}
+
+NNI_INLINE void JournalFile::mend() {
+  if (!is_torn_ && !file_.poison()) return;
+  if (is_torn_) {
+    if (const auto failure = file_.truncate(committed_))
+      throw storage_error("cannot shorten " + path_.string(), failure);
+    ++cuts_;
   }
+  if (file_.poison()) {
+    // In place: whoever is killed now leaves what was written before.
+    const auto known = static_cast<std::size_t>(synced_ - tail_begin_);
+    if (const auto failure = file_.write(std::string_view(tail_).substr(known), synced_)) throw write_error(failure);
+    file_.lift_poison();
+  }
+  // The cut as well, before anything is written behind it: no loss of power may join old bytes to new ones.
+  sync();
+  is_torn_ = false;
+}
+
+NNI_INLINE void JournalFile::read_again(const Visitor& visit) const {
+  const std::uint64_t expected = committed_;
+  const std::uint64_t found = scan(visit, expected).end;
+  if (found == expected) return;
+  throw Error(Errc::store_corrupt, "the journal " + path_.string() + " gives back other bytes than were written at " +
+                                       std::to_string(found) + "; look into the system's log for errors of the disk");
+}
+
+NNI_INLINE Error JournalFile::write_error(boost::system::error_code reason) const {
+  if (reason == boost::system::errc::no_space_on_device)
+    return Error(Errc::storage_failed, "the disk is full: cannot write " + path_.string() + "; free space there");
+  return storage_error("cannot write " + path_.string(), reason);
 }
 
 NNI_INLINE void JournalLines::fail(std::uint64_t offset) const {
@@ -16808,6 +17270,10 @@ NNI_INLINE void JournalLines::fail(std::uint64_t offset) const {
 }
 
 NNI_INLINE std::string_view JournalLines::bytes_from(std::uint64_t offset) {
+  if (const std::uint64_t now = journal_.cuts(); now != cuts_) {
+    for (Block& block : blocks_) block.number = ~std::uint64_t{0};
+    cuts_ = now;
+  }
   const std::uint64_t number = offset / block_size;
   const auto within = static_cast<std::size_t>(offset % block_size);
   Block* chosen = &blocks_.front();
@@ -17241,7 +17707,7 @@ NNI_INLINE void read_members(MemberReader& in, ResultImported& event) {
   event.parameters = Parameters(std::move(parameters));
   for (const char* at = numbers.data(); at < numbers.data() + numbers.size(); ++at) {
     double value = 0.0;
-    const auto [end, failure] = std::from_chars(at, numbers.data() + numbers.size(), value);
+    const auto [end, failure] = nni::read_decimal(at, numbers.data() + numbers.size(), value);
     if (failure != std::errc{}) break;
     event.history.push_back(value);
     at = end;
@@ -17318,6 +17784,27 @@ NNI_INLINE std::optional<std::uint64_t> parse_journal_header(std::string_view js
 
 namespace nni::datastore::detail {
 
+NNI_INLINE std::unique_lock<std::mutex> JournalState::look() {
+  std::unique_lock lock(mutex);
+  if (is_ahead)
+    throw Error(Errc::storage_failed, "the journal " + file.path().string() +
+                                          " cannot be read for now: a write has failed, and it could not be read back");
+  return lock;
+}
+
+NNI_INLINE void JournalState::take(JournalIndex& index, JournalLine& line, std::uint64_t offset) {
+  if (line.kind != JournalLine::Kind::event) return;
+  if (!line.has_params) std::get<ProfileChanged>(line.event).params = index.profile().params;
+  index.take(line.event, offset);
+}
+
+NNI_INLINE void JournalState::read_again() {
+  JournalIndex found;
+  file.read_again([&found](JournalLine& line, std::uint64_t offset) { take(found, line, offset); });
+  index = std::move(found);
+  is_ahead = false;
+}
+
 // ---- reading ----------------------------------------------------------------------------------------------------
 
 template <class Event>
@@ -17356,7 +17843,7 @@ NNI_INLINE std::vector<Metric> JournalReader::values(std::uint64_t last) {
 }
 
 NNI_INLINE ExperimentSnapshot JournalReader::snapshot() {
-  std::unique_lock lock(state_->mutex);
+  std::unique_lock lock = state_->look();
   ExperimentSnapshot result = state_->index.summary();
   const JournalIndex::Selection open = state_->index.unfinished();
   const std::vector<std::uint64_t> imported = state_->index.imported();
@@ -17376,7 +17863,7 @@ NNI_INLINE ExperimentSnapshot JournalReader::snapshot() {
 }
 
 NNI_INLINE std::optional<TrialJobDetail> JournalReader::load(TrialId trial) {
-  std::unique_lock lock(state_->mutex);
+  std::unique_lock lock = state_->look();
   const std::optional<TrialPlaces> places = state_->index.find(trial);
   lock.unlock();
   if (!places) return std::nullopt;
@@ -17385,7 +17872,7 @@ NNI_INLINE std::optional<TrialJobDetail> JournalReader::load(TrialId trial) {
 
 NNI_INLINE TrialPage JournalReader::page(const TrialQuery& query) {
   TrialPage result;
-  std::unique_lock lock(state_->mutex);
+  std::unique_lock lock = state_->look();
   const JournalIndex::Selection selected = state_->index.select(query, result.more);
   lock.unlock();
   result.trials.reserve(selected.size());
@@ -17405,7 +17892,7 @@ NNI_INLINE TrialPage JournalReader::page(const TrialQuery& query) {
 }
 
 NNI_INLINE std::vector<Metric> JournalReader::metrics(TrialId trial) {
-  std::unique_lock lock(state_->mutex);
+  std::unique_lock lock = state_->look();
   const std::uint64_t last = state_->index.last_value(trial);
   lock.unlock();
   // A late value of an earlier attempt stands with its attempt.
@@ -17434,8 +17921,49 @@ NNI_INLINE void note_crash_point([[maybe_unused]] const StoreEvent& event) {
 }
 
 NNI_INLINE void JournalRecorder::record(std::span<const StoreEvent> events, TimePoint now) {
+  identity_.require(state_->file.path());
   // Readers wait until the lines are in the file.
   const std::lock_guard lock(state_->mutex);
+  const bool had_session = has_session_;
+  const std::uint64_t noted = noted_;
+  try {
+    write(events, now);
+    state_->file.commit();
+  } catch (...) {
+    has_session_ = had_session;
+    noted_ = noted;
+    state_->file.take_back();
+    state_->is_ahead = true;
+    try {
+      state_->read_again();
+    } catch (const Error&) {
+      // It may be read once it is mended.
+    }
+    throw;
+  }
+}
+
+NNI_INLINE JournalRecorder::~JournalRecorder() {
+  try {
+    state_->file.mend();
+  } catch (const std::exception&) {
+    // Whoever closed it was told why already, and of what is synced nothing was claimed.
+  }
+}
+
+NNI_INLINE void JournalRecorder::sync() {
+  identity_.require(state_->file.path());
+  state_->file.sync();
+}
+
+NNI_INLINE void JournalRecorder::recover() {
+  identity_.require(state_->file.path());
+  state_->file.mend();
+  const std::lock_guard lock(state_->mutex);
+  if (state_->is_ahead) state_->read_again();
+}
+
+NNI_INLINE void JournalRecorder::write(std::span<const StoreEvent> events, TimePoint now) {
   text_.clear();
   JournalWriter out(text_, state_->file.end());
   if (!std::exchange(has_session_, true)) out.session(self_, now);
@@ -17473,7 +18001,13 @@ NNI_INLINE void JournalRecorder::finish(TimePoint now) {
   const std::lock_guard lock(state_->mutex);
   text_.clear();
   JournalWriter(text_, state_->file.end()).closed(state_->file.synced(), now);
-  state_->file.append(text_);
+  try {
+    state_->file.append(text_);
+  } catch (...) {
+    state_->file.take_back();
+    throw;
+  }
+  state_->file.commit();
   state_->file.sync();
 }
 
@@ -17485,9 +18019,7 @@ NNI_INLINE OpenedFiles<JournalRecorder, JournalReader> JournalFiles::open(
   OpenedFiles<JournalRecorder, JournalReader> result;
   const auto state = std::make_shared<JournalState>();
   const auto visit = [&state](JournalLine& line, std::uint64_t offset) {
-    if (line.kind != JournalLine::Kind::event) return;
-    if (!line.has_params) std::get<ProfileChanged>(line.event).params = state->index.profile().params;
-    state->index.take(line.event, offset);
+    JournalState::take(state->index, line, offset);
   };
   if (read_only_) {
     state->file.open_read_only(path, ExperimentId(id), system_, visit);
@@ -17832,7 +18364,6 @@ NNI_INLINE UnfinishedTrial OpenTrial::unfinished(std::span<const Metric> values)
 
 #include <sys/file.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -18300,7 +18831,7 @@ NNI_INLINE awaitable<void> RecordLane::write_all() {
     start_syncing();
     if (!recorder_->wants_tidying()) continue;
     for (;;) {
-      auto call = attempt(std::bind_front(&Recorder::tidy, recorder_.get()));
+      auto call = attempt(writer_, std::bind_front(&Recorder::tidy, recorder_.get()));
       std::exception_ptr trouble = co_await std::move(call);
       if (!trouble || failure_) break;
       record_in_trouble_ = true;
@@ -18318,7 +18849,7 @@ NNI_INLINE awaitable<void> RecordLane::sync_all() {
       sync_end_ = written_;
       sync_turn_ = 1 - sync_turn_;
     }
-    auto call = attempt(std::bind_front(&Recorder::sync, recorder_.get()));
+    auto call = attempt(context_->pool(), std::bind_front(&Recorder::sync, recorder_.get()));
     std::exception_ptr trouble = co_await std::move(call);
     if (trouble) {
       sync_in_trouble_ = true;
@@ -18361,7 +18892,7 @@ NNI_INLINE void RecordLane::take_batch() {
 }
 
 NNI_INLINE awaitable<void> RecordLane::commit() {
-  auto call = attempt(std::bind_front(&RecordLane::record_batch, this, context_->clock().now()));
+  auto call = attempt(writer_, std::bind_front(&RecordLane::record_batch, this, context_->clock().now()));
   std::exception_ptr trouble = co_await std::move(call);
   if (trouble) {
     record_in_trouble_ = true;
@@ -18401,13 +18932,14 @@ NNI_INLINE void RecordLane::over(bool& trouble) {
 }
 
 // One call of the recorder; never while it recovers.
-NNI_INLINE awaitable<std::exception_ptr> RecordLane::attempt(std::function<void()> call) {
+NNI_INLINE awaitable<std::exception_ptr> RecordLane::attempt(
+    boost::asio::thread_pool& where, std::function<void()> call) {
   while (recovering_) co_await recovered_.wait();
   if (failure_) co_return failure_;
   std::exception_ptr failure;
   ++calls_;
   try {
-    auto work = async::offload(*context_, std::move(call));
+    auto work = async::offload(where, std::move(call));
     co_await std::move(work);
   } catch (...) {
     failure = std::current_exception();
@@ -18448,7 +18980,7 @@ NNI_INLINE awaitable<void> RecordLane::wait_out(std::exception_ptr trouble) {
     auto pause = rest();
     co_await std::move(pause);
     try {
-      auto work = async::offload(*context_, std::bind_front(&Recorder::recover, recorder_.get()));
+      auto work = async::offload(writer_, std::bind_front(&Recorder::recover, recorder_.get()));
       co_await std::move(work);
       trouble = nullptr;
     } catch (...) {
@@ -19797,6 +20329,10 @@ NNI_INLINE awaitable<ExperimentSnapshot> Journal::open(Context& context, Experim
 }
 
 NNI_INLINE StorePosition Journal::append(std::span<const StoreEvent> events) { return store_->lane().append(events); }
+
+NNI_INLINE void Journal::on_trouble(TroubleListener listener) { store_->on_trouble(std::move(listener)); }
+
+NNI_INLINE void Journal::give_up() { store_->give_up(); }
 
 NNI_INLINE awaitable<void> Journal::written(StorePosition at) { return store_->lane().written(at); }
 
@@ -25392,16 +25928,34 @@ class InProcess::Pool {
     return started;
   }
 
-  void submit(TrialJobForm form) {
-    const std::lock_guard lock(mutex_);
-    const RunId run = form.run;
-    if (!calls_.try_emplace(run).second) return;
-    queue_.push_back(std::move(form));
-    work_.notify_one();
+  /// Keeps a job until `hand_over`, on the executor. Jobs come in bursts, when a batch of intents is recorded; threads
+  /// that are woken by the first of them would fight with the executor for the lock at each of the others.
+  /// @returns true when `hand_over` has to be called soon
+  bool stage(TrialJobForm form) {
+    staged_.push_back(std::move(form));
+    return staged_.size() == 1;
+  }
+
+  /// Lets the threads have what was staged.
+  void hand_over() {
+    if (staged_.empty()) return;
+    {
+      const std::lock_guard lock(mutex_);
+      for (TrialJobForm& form : staged_) {
+        if (!calls_.try_emplace(form.run).second) continue;
+        queue_.push_back(std::move(form));
+      }
+    }
+    if (staged_.size() == 1)
+      work_.notify_one();
+    else
+      work_.notify_all();
+    staged_.clear();
   }
 
   /// @returns the end of a run that had not begun
   std::optional<JobEnded> cancel(RunId run, StopReason why) {
+    hand_over();
     const std::lock_guard lock(mutex_);
     const auto call = calls_.find(run);
     if (call == calls_.end())
@@ -25422,6 +25976,7 @@ class InProcess::Pool {
 
   /// Queues further parameters for a run that has not ended.
   void send(RunId run, Parameters parameters) {
+    hand_over();
     const std::lock_guard lock(mutex_);
     const auto call = calls_.find(run);
     if (call == calls_.end())
@@ -25513,8 +26068,15 @@ class InProcess::Pool {
   }
 
   void work(Outbox& outbox) {
+    std::optional<JobEnded> ended;  // of the job before: told after the next one is taken, with one turn at the lock
     std::unique_lock lock(mutex_);
     while (true) {
+      if (ended) leave(*ended);
+      if (ended && (closing_ || queue_.empty())) {
+        lock.unlock();
+        put(outbox, *std::exchange(ended, std::nullopt));
+        lock.lock();
+      }
       work_.wait(lock, [this] { return closing_ || !queue_.empty(); });
       if (closing_) break;
       const TrialJobForm form = std::move(queue_.front());
@@ -25522,20 +26084,23 @@ class InProcess::Pool {
       const std::stop_source stop;
       calls_[form.run].stop = stop;
       lock.unlock();
+      if (ended) put(outbox, *std::exchange(ended, std::nullopt));
       put(outbox, JobStarted{form.run, JobId{"call"}, clock_.now()});
       JobEnd end = call(outbox, form, stop.get_token());
-      lock.lock();
-      if (const auto entry = calls_.find(form.run); entry != calls_.end()) {
-        end.why = entry->second.why;
-        calls_.erase(entry);
-      }
-      lock.unlock();
-      put(outbox, JobEnded{form.run, std::move(end), clock_.now()});
+      ended = JobEnded{form.run, std::move(end), clock_.now()};
       lock.lock();
     }
     --working_;
     lock.unlock();
     wake();
+  }
+
+  // Under the lock: the run can no longer be stopped.
+  void leave(JobEnded& ended) {
+    const auto entry = calls_.find(ended.run);
+    if (entry == calls_.end()) return;
+    ended.end.why = entry->second.why;
+    calls_.erase(entry);
   }
 
   std::optional<Parameters> wait_for_parameters(RunId run, const std::stop_token& stop) {
@@ -25576,8 +26141,9 @@ class InProcess::Pool {
   std::size_t working_;
   bool closing_ = false;
 
-  std::vector<Outbox> outboxes_;  // one per thread
-  std::vector<Item> taken_;       // of the executor, kept for its memory
+  std::vector<Outbox> outboxes_;      // one per thread
+  std::vector<Item> taken_;           // of the executor, kept for its memory
+  std::vector<TrialJobForm> staged_;  // of the executor
 };
 
 /// The executor's side: sorts what the threads wrote into events and messages.
@@ -25647,7 +26213,8 @@ NNI_INLINE awaitable<ResourceSnapshot> InProcess::resources() {
 }
 
 NNI_INLINE awaitable<JobId> InProcess::submit_trial_job(TrialJobForm form) {
-  pool_->submit(std::move(form));
+  if (pool_->stage(std::move(form)))
+    boost::asio::post(inbox_->context->executor(), [pool = pool_] { pool->hand_over(); });
   co_return JobId{"call"};
 }
 
@@ -27395,10 +27962,13 @@ NNI_INLINE void Ledger::metric(Metric what, Receipt receipt, Transition& out) {
   }
   // A second delivery of what was recorded changes nothing, but the sender still needs its answer.
   const bool known = is_final ? trial->detail.final_value == what.value : what.sequence < trial->intermediates;
-  if (!known) {
+  if (is_final && !known && trial->detail.final_value) {
+    // It is not the result. Only the store knows whether it has it already.
+    out.records.emplace_back(std::in_place_type<MetricReceived>, std::move(what));
+  } else if (!known) {
     out.records.emplace_back(std::in_place_type<MetricReceived>, what);
     if (is_final) {
-      if (!trial->detail.final_value) trial->detail.final_value = what.value;
+      trial->detail.final_value = what.value;
     } else {
       trial->intermediates = what.sequence + 1;
       trial->history.push_back(what.scalar().value_or(std::nan("")));
@@ -30586,7 +31156,7 @@ NNI_INLINE void Grid::start(const SearchSpace& space, const Objectives&) { updat
 NNI_INLINE void Grid::update_search_space(const SearchSpace& space) {
   if (space.empty()) throw config_error("space", "has no dimensions; a grid needs at least one");
   go_on();
-  std::vector<Parameters> before;
+  std::vector<Parameters> before = elsewhere_.take();
   for (const std::string& text : tried_) before.emplace_back(text);
   if (next_ > first_) {
     rewind();
@@ -30601,7 +31171,7 @@ NNI_INLINE void Grid::update_search_space(const SearchSpace& space) {
 
 NNI_INLINE void Grid::note(const Parameters& parameters) {
   // Spelled as this walk spells it.
-  if (const std::optional<Point> point = space_.to_point(parameters))
+  if (const std::optional<Point> point = elsewhere_.note(space_, parameters))
     tried_.insert(space_.to_parameters(*point).text());
 }
 
@@ -30768,34 +31338,32 @@ NNI_INLINE void Random::start(const SearchSpace& space, const Objectives&) { upd
 
 NNI_INLINE void Random::update_search_space(const SearchSpace& space) {
   go_on();
-  detail::Unvisited unvisited(space);
-  if (unvisited.active()) {
-    Point point;
-    const auto keep = [this, &space, &unvisited, &point] {
-      if (const std::optional<Point> same = space.to_point(space_.to_parameters(point)))
-        unvisited.visit(space.index_of(*same));
-    };
-    for (std::uint64_t index = 0; index < unvisited_.size(); ++index) {
-      if (!unvisited_.visited(index)) continue;
-      point = space_.configuration(index);
-      keep();
+  std::vector<Parameters> before = elsewhere_.take();
+  for (std::uint64_t index = 0; index < unvisited_.size(); ++index)
+    if (unvisited_.visited(index)) before.push_back(space_.to_parameters(space_.configuration(index)));
+  Point point;
+  if (!unvisited_.active() && !space_.empty())
+    for (ParameterId id = first_; id < next_; ++id.value) {
+      draw(id, 0, point);
+      before.push_back(space_.to_parameters(point));
     }
-    if (!unvisited_.active())
-      for (ParameterId id = first_; id < next_; ++id.value) {
-        draw(id, 0, point);
-        keep();
-      }
-  }
   if (&space != &space_) space_ = space;
-  unvisited_ = std::move(unvisited);
+  unvisited_ = detail::Unvisited(space_);
+  for (const Parameters& parameters : before) note(parameters);
   before_ = unvisited_;
   first_ = next_;
 }
 
 NNI_INLINE void Random::tell(ParameterId id, const Parameters& parameters) {
   if (id != imported_parameter && id >= told_) told_.value = id.value + 1;
-  if (!unvisited_.active()) return;
-  if (const std::optional<Point> point = space_.to_point(parameters)) unvisited_.visit(space_.index_of(*point));
+  note(parameters);
+}
+
+NNI_INLINE void Random::note(const Parameters& parameters) {
+  if (!unvisited_.active())
+    elsewhere_.keep(parameters);
+  else if (const std::optional<Point> point = elsewhere_.note(space_, parameters))
+    unvisited_.visit(space_.index_of(*point));
 }
 
 NNI_INLINE void Random::observe(const TrialOutcome& outcome) {
@@ -30886,25 +31454,47 @@ NNI_INLINE void Tpe::start(const SearchSpace& space, const Objectives& goals) {
 }
 
 NNI_INLINE void Tpe::update_search_space(const SearchSpace& space) {
-  auto next = std::make_unique<Model>(space);
-  std::swap(model_, next);
-  const Model& old = *next;
-  std::unordered_map<std::uint32_t, std::uint64_t> ids;
-  for (const auto& [id, index] : old.running) ids.emplace(index, id);
-  const std::size_t axes = old.space.axes().size();
+  auto model = std::make_unique<Model>(space);
+  std::vector<Trial> trials = take_all();
+  model_ = std::move(model);
+  // In the order in which they became known: what is suggested next must not depend on the spaces in between.
+  std::sort(trials.begin(), trials.end(), [](const Trial& one, const Trial& other) { return one.turn < other.turn; });
+  for (Trial& trial : trials) take_up(std::move(trial));
+}
+
+// Every trial as it was suggested; what is aside is taken out.
+NNI_INLINE std::vector<Tpe::Trial> Tpe::take_all() {
+  const Model& model = *model_;
+  running_aside_.clear();
+  std::vector<Trial> trials = std::exchange(aside_, {});
+  const std::size_t first = trials.size();
+  const std::size_t axes = model.space.axes().size();
   Point point(axes);
-  for (std::uint32_t index = 0; index < old.records.size(); ++index) {
-    const Record& known = old.records[index];
-    if (known.state == State::gone) continue;
-    std::copy_n(old.values.begin() + static_cast<std::ptrdiff_t>(index * axes), axes, point.begin());
-    const std::optional<Point> fitting = model_->space.to_point(old.space.to_parameters(point));
-    if (!fitting) continue;
-    const std::uint32_t kept = record(*fitting);
-    if (known.state == State::running)
-      model_->running.emplace(ids.at(index), kept);
-    else
-      settle(kept, known.state, known.loss);
+  for (std::size_t index = 0; index < model.records.size(); ++index) {
+    const Record& known = model.records[index];
+    std::copy_n(model.values.begin() + static_cast<std::ptrdiff_t>(index * axes), axes, point.begin());
+    trials.push_back(Trial{imported_parameter, known.text ? *known.text : model.space.to_parameters(point), known.loss,
+                           known.turn, known.state});
   }
+  for (const auto& [id, index] : model.running) trials[first + index].id.value = id;
+  return trials;
+}
+
+NNI_INLINE void Tpe::take_up(Trial trial) {
+  const std::optional<Point> point = model_->space.to_point(trial.parameters);
+  if (!point) return put_aside(std::move(trial));
+  const std::uint32_t index = record(*point, trial.parameters);
+  model_->records[index].turn = trial.turn;
+  if (trial.state != State::running)
+    settle(index, trial.state, trial.loss);
+  else if (trial.id != imported_parameter)
+    model_->running.emplace(trial.id.value, index);
+}
+
+NNI_INLINE void Tpe::put_aside(Trial trial) {
+  if (trial.state == State::running && trial.id != imported_parameter)
+    running_aside_.insert_or_assign(trial.id.value, aside_.size());
+  aside_.push_back(std::move(trial));
 }
 
 NNI_INLINE std::optional<Parameters> Tpe::generate(ParameterId id) {
@@ -30970,37 +31560,52 @@ NNI_INLINE void Tpe::observe(const TrialOutcome& outcome) {
     state = State::gone;
   const bool useful = outcome.status == TrialJobStatus::succeeded || outcome.status == TrialJobStatus::early_stopped;
   if (useful && outcome.value && std::isfinite(*outcome.value)) state = State::finished;
+  const double loss = goals_.loss(outcome.value.value_or(0.0));
   const std::optional<Point> point = model_->space.to_point(outcome.parameters);
-  conclude(outcome.parameter, point ? &*point : nullptr, state, outcome.value.value_or(0.0));
+  std::optional<std::uint32_t> index = land(outcome.parameter, point ? &*point : nullptr);
+  if (!index && !point) return conclude_aside(outcome.parameter, outcome.parameters, state, loss);
+  if (!index) index = record(*point, outcome.parameters);
+  settle(*index, state, loss);
+}
+
+NNI_INLINE void Tpe::conclude_aside(ParameterId id, const Parameters& parameters, State state, double loss) {
+  if (const auto found = running_aside_.find(id.value); found != running_aside_.end()) {
+    Trial& known = aside_[found->second];
+    known = Trial{imported_parameter, parameters, loss, known.turn, state};
+    running_aside_.erase(found);
+    return;
+  }
+  put_aside(Trial{imported_parameter, parameters, loss, turn_++, state});
 }
 
 NNI_INLINE void Tpe::adopt(ParameterId id, const Parameters& parameters) {
   if (const std::optional<Point> point = model_->space.to_point(parameters))
-    model_->running.insert_or_assign(id.value, record(*point));
+    model_->running.insert_or_assign(id.value, record(*point, parameters));
+  else
+    put_aside(Trial{id, parameters, 0.0, turn_++, State::running});
 }
 
 NNI_INLINE void Tpe::learn(ParameterId id, const Point& point, std::optional<double> value) {
-  conclude(id, &point, value ? State::finished : State::failed, value.value_or(0.0));
+  std::optional<std::uint32_t> index = land(id, &point);
+  if (!index) index = record(point);
+  settle(*index, value ? State::finished : State::failed, goals_.loss(value.value_or(0.0)));
 }
 
-// What the trial ran with counts, also where this object knows nothing of it or would have suggested something else:
-// both happen when an experiment is resumed.
-NNI_INLINE void Tpe::conclude(ParameterId id, const Point* point, State state, double value) {
+// Takes a trial out of those in flight. What it ran with counts, also where this object knows nothing of it or would
+// have suggested something else: both happen when an experiment is resumed. @returns its record
+NNI_INLINE std::optional<std::uint32_t> Tpe::land(ParameterId id, const Point* point) {
   Model& model = *model_;
-  std::optional<std::uint32_t> index;
-  if (const auto found = model.running.find(id.value); found != model.running.end()) {
-    index = found->second;
-    model.running.erase(found);
+  if (const auto aside = running_aside_.find(id.value); point && aside != running_aside_.end()) {
+    aside_[aside->second].state = State::gone;
+    running_aside_.erase(aside);
   }
-  if (index && point && !is_at(*index, *point)) {
-    settle(*index, State::gone, 0.0);
-    index.reset();
-  }
-  if (!index) {
-    if (!point) return;
-    index = record(*point);
-  }
-  settle(*index, state, goals_.loss(value));
+  const auto found = model.running.find(id.value);
+  if (found == model.running.end()) return std::nullopt;
+  const std::uint32_t index = found->second;
+  model.running.erase(found);
+  if (!point || is_at(index, *point)) return index;
+  settle(index, State::gone, 0.0);
+  return std::nullopt;
 }
 
 NNI_INLINE std::vector<float> Tpe::coordinates_of(const Point& point) const {
@@ -31033,8 +31638,16 @@ NNI_INLINE std::uint32_t Tpe::record(const Point& point) {
   if (model.unvisited.active()) model.unvisited.visit(model.space.index_of(point));
   model.bad.add(coordinates_of(point), weight_of(State::running));
   model.values.insert(model.values.end(), point.begin(), point.end());
-  model.records.emplace_back();
+  model.records.emplace_back().turn = turn_++;
   return static_cast<std::uint32_t>(model.records.size() - 1);
+}
+
+NNI_INLINE std::uint32_t Tpe::record(const Point& point, const Parameters& parameters) {
+  const std::uint32_t index = record(point);
+  // What has more parameters than the space has dimensions may fit another space with all of them.
+  if (model_->space.to_parameters(point) != parameters)
+    model_->records[index].text = std::make_unique<const Parameters>(parameters);
+  return index;
 }
 
 NNI_INLINE void Tpe::settle(std::uint32_t index, State state, double loss) {

@@ -56,6 +56,10 @@ class ConformanceReport {
   ConformanceReport() = default;
 
   /// Records one check.
+  /// @param promise  its number in the comment of the concept; 0: none of them
+  /// @param name     what was checked
+  /// @param kept     how it went
+  /// @param detail   what was seen instead
   void check(int promise, std::string name, bool kept, std::string detail = {}) {
     checks_.emplace_back(promise, std::move(name), kept, std::move(detail));
   }
@@ -505,9 +509,9 @@ namespace nni::testing {
 
 /// A key of a configurable service, with one value that it takes and one that it refuses.
 struct MetadataExample {
-  std::string key;
-  boost::json::value good;
-  boost::json::value bad;
+  std::string key;          ///< one that the service lists
+  boost::json::value good;  ///< taken
+  boost::json::value bad;   ///< refused
 };
 
 namespace detail {
@@ -867,16 +871,23 @@ class StoreScript {
 
   /// The events so far.
   [[nodiscard]] const std::vector<StoreEvent>& events() const& noexcept { return events_; }
+  /// The events so far, of a script that is at its end.
   [[nodiscard]] std::vector<StoreEvent> events() && noexcept { return std::move(events_); }
 
   /// The moment of a step of a trial: distinct for all trials and steps.
   [[nodiscard]] static TimePoint time_of(std::uint64_t trial, int step) {
     return from_epoch_ms(1'790'000'000'000 + static_cast<long long>(trial) * 10 + step);
   }
+  /// What a trial tries: a number that follows from it, and a word that has to be escaped.
   [[nodiscard]] static Parameters parameters_of(std::uint64_t trial) {
     return ParametersWriter().add("x", 0.1 * static_cast<double>(trial)).add("kind", "a \"b\"").finish();
   }
+  /// What the platform calls a run.
   [[nodiscard]] static JobId job_of(RunId run) { return JobId("job-" + to_string(run)); }
+  /// A profile in which every member is set.
+  /// @param id        of the experiment
+  /// @param status    of the experiment
+  /// @param sequence  of the next trial
   [[nodiscard]] static ProfileChanged profile_of(
       const ExperimentId& id, ExperimentStatus status, std::uint64_t sequence) {
     ProfileChanged profile;
@@ -895,21 +906,28 @@ class StoreScript {
     return profile;
   }
 
+  /// Adds `profile_of(id, status, sequence)`.
   StoreScript& profile(const ExperimentId& id, ExperimentStatus status, std::uint64_t sequence) {
     events_.emplace_back(profile_of(id, status, sequence));
     return *this;
   }
+  /// A trial is ordered.
+  /// @param trial  number from 1
   StoreScript& ordered(std::uint64_t trial) {
     events_.emplace_back(TrialOrdered(TrialId{trial}, ParameterId{trial - 1}, parameters_of(trial), time_of(trial, 0)));
     return *this;
   }
-  /// @param node  empty: no placement; otherwise that machine and its device 2
+  /// A run of a trial is about to be submitted.
+  /// @param trial    number from 1
+  /// @param attempt  number from 0
+  /// @param node     empty: no placement; otherwise that machine and its device 2
   StoreScript& intended(std::uint64_t trial, std::uint32_t attempt = 0, const std::string& node = {}) {
     Placement place(node);
     if (!node.empty()) place.gpus = std::vector<int>(1, 2);
     events_.emplace_back(RunIntended(RunId{TrialId{trial}, attempt}, std::move(place), time_of(trial, 1)));
     return *this;
   }
+  /// The run `attempt` of a `trial` begins, with a link and a directory.
   StoreScript& started(std::uint64_t trial, std::uint32_t attempt = 0) {
     const RunId run{TrialId{trial}, attempt};
     JobStarted begin(run, job_of(run), time_of(trial, 2));
@@ -918,17 +936,23 @@ class StoreScript {
     events_.emplace_back(RunStarted(std::move(begin)));
     return *this;
   }
+  /// An intermediate value.
+  /// @param trial     number from 1
+  /// @param sequence  position among those of the run, from 0
+  /// @param value     JSON text
+  /// @param attempt   number from 0
   StoreScript& intermediate(std::uint64_t trial, std::uint32_t sequence, std::string value, std::uint32_t attempt = 0) {
     return metric(trial, attempt, MetricKind::intermediate, sequence, std::move(value));
   }
+  /// A final `value`, JSON text, of the run `attempt` of a `trial`.
   StoreScript& final_value(std::uint64_t trial, std::string value, std::uint32_t attempt = 0) {
     return metric(trial, attempt, MetricKind::final, 0, std::move(value));
   }
-  /// The end of a trial that did what it was asked to.
+  /// The end of a `trial` that did what it was asked to, in its run `attempt`.
   StoreScript& ended(std::uint64_t trial, std::uint32_t attempt = 0) {
     return end(trial, attempt, JobEnd(EndKind::exited, 0), TrialJobStatus::succeeded, true);
   }
-  /// The end of an attempt that is followed by another one.
+  /// The end of an `attempt` of a `trial` that is followed by another one.
   StoreScript& lost(std::uint64_t trial, std::uint32_t attempt = 0) {
     return end(trial, attempt, JobEnd(EndKind::lost, 0, "the machine went away"), TrialJobStatus::waiting, false);
   }
@@ -940,7 +964,7 @@ class StoreScript {
     event.pause = std::chrono::seconds(3);
     return *this;
   }
-  /// A result from elsewhere.
+  /// A result from elsewhere: the parameters of the trial `number`, with a `value`.
   StoreScript& imported(std::uint64_t number, double value) {
     ResultImported event;
     event.parameters = parameters_of(number);
@@ -950,6 +974,12 @@ class StoreScript {
     events_.emplace_back(std::move(event));
     return *this;
   }
+  /// Any end of a run.
+  /// @param trial          number from 1
+  /// @param attempt        number from 0
+  /// @param how            what the platform says
+  /// @param status         of the trial from now on
+  /// @param final_attempt  false: the trial gets another run
   StoreScript& end(std::uint64_t trial, std::uint32_t attempt, JobEnd how, TrialJobStatus status, bool final_attempt) {
     RunEnded event;
     event.run = RunId{TrialId{trial}, attempt};
@@ -1072,6 +1102,77 @@ awaitable<void> wait_for_space(D& store, std::function<void()> break_writing, st
 
 }  // namespace nni::testing::detail
 
+// ---- nni/testing/detail/store_final_checks.hpp
+
+namespace nni::testing::detail {
+
+/// Final values of a trial in the order in which a store gives them, with the attempt before each.
+template <class D>
+awaitable<std::string> final_values_of(D& store, TrialId trial) {
+  auto listing = store.metrics(trial);
+  const std::vector<Metric> values = co_await std::move(listing);
+  std::string text;
+  for (const Metric& metric : values)
+    if (metric.kind == MetricKind::final) text += std::to_string(metric.run.attempt) + ":" + metric.value + " ";
+  co_return text;
+}
+
+/// Runs that report several final values: the first is the result, the others are kept beside it.
+/// @param reopen  closes the store and opens it again
+template <class D, class Reopen>
+awaitable<void> check_final_values(std::optional<D>& store, Reopen reopen, ConformanceReport& report) {
+  const std::vector<StoreEvent> live =
+      StoreScript().ordered(1).intended(1).started(1).final_value(1, "2").final_value(1, "1").events();
+  store->append(live);
+  store->append(std::span(live).last(2));
+  auto reopening = reopen();
+  const ExperimentSnapshot found = co_await std::move(reopening);
+  report.check(4, "the first of several final values is the result of an open run",
+               found.unfinished.size() == 1 && found.unfinished[0].final_value == "2");
+
+  const std::vector<StoreEvent> more =
+      StoreScript().final_value(1, "1").final_value(1, "3").final_value(1, "2").events();
+  store->append(more);
+  auto listing = final_values_of(*store, TrialId{1});
+  const std::string values = co_await std::move(listing);
+  report.check(4, "several final values are kept in their order, each once", values == "0:2 0:1 0:3 ", values);
+
+  // What counts is the first of the last attempt.
+  const std::vector<StoreEvent> again =
+      StoreScript()
+          .lost(1)
+          .intended(1, 1)
+          .started(1, 1)
+          .final_value(1, "1", 1)
+          .final_value(1, "7", 1)
+          .ended(1, 1)
+          .events();
+  store->append(again);
+  const std::vector<StoreEvent> other = StoreScript().succeeded(2, "1.5").final_value(2, "0.5").events();
+  store->append(other);
+  for (const bool reopened : {false, true}) {
+    if (reopened) {
+      auto resuming = reopen();
+      co_await std::move(resuming);
+    }
+    auto loading = store->load(TrialId{1});
+    const std::optional<TrialJobDetail> trial = co_await std::move(loading);
+    report.check(4, "of the last attempt the first final value is the result", trial && trial->final_value == "1");
+    auto all = final_values_of(*store, TrialId{1});
+    const std::string kept = co_await std::move(all);
+    report.check(4, "those of both attempts are kept", kept == "0:2 0:1 0:3 1:1 1:7 ", kept);
+    TrialQuery query;
+    query.best = Direction::minimize;
+    auto ranking = store->page(query);
+    const TrialPage ranked = co_await std::move(ranking);
+    report.check(
+        4, "a ranking goes by the results, and not by what came behind them or behind the end",
+        ranked.trials.size() == 2 && ranked.trials[0].trial.number == 1 && ranked.trials[1].final_value == "1.5");
+  }
+}
+
+}  // namespace nni::testing::detail
+
 // ---- nni/testing/detail/store_resume_checks.hpp
 
 namespace nni::testing::detail {
@@ -1160,6 +1261,7 @@ class StoreSuite {
     one("reopening", &StoreSuite::reopening);
     one("imports", &StoreSuite::imports);
     one("second-delivery", &StoreSuite::second_delivery);
+    one("final-values", &StoreSuite::final_values);
     one("reads", &StoreSuite::reads);
     one("pages", &StoreSuite::pages);
     one("best", &StoreSuite::best);
@@ -1405,6 +1507,11 @@ class StoreSuite {
   awaitable<void> imports(Case& here) {
     const auto reopen = [this, &here] { return reopened(here); };
     return check_imports(here.store, reopen, report_);
+  }
+
+  awaitable<void> final_values(Case& here) {
+    const auto reopen = [this, &here] { return reopened(here); };
+    return check_final_values(here.store, reopen, report_);
   }
 
   awaitable<std::size_t> count_values(D& store) {

@@ -329,7 +329,10 @@ TEST_CASE("control: who waits for records when the experiment ends hears whether
     phase = control.phase();
   });
 
-  experiment.run();
+  if (fails)
+    CHECK_THROWS_WITH(experiment.run(), Catch::Contains("keeps nothing"));
+  else
+    experiment.run();
   user.join();
 
   CHECK(answer == !fails);

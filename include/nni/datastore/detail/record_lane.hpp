@@ -12,7 +12,6 @@
 #include <vector>
 
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/thread_pool.hpp>
 
 #include <nni/async/context.hpp>
 #include <nni/async/event.hpp>
@@ -22,7 +21,7 @@
 
 namespace nni::datastore::detail {
 
-/// Writes records somewhere. Its members block, and run on other threads: `record` and `tidy` one after the other, `sync`
+/// Writes records somewhere. Its members block, and run on a pool: `record` and `tidy` one after the other, `sync`
 /// beside them, `recover` alone.
 ///
 /// A member that fails with `Errc::storage_failed` is called again, after `recover`. Every other exception is final.
@@ -55,9 +54,7 @@ class Recorder {
 /// who wait for them.
 ///
 /// Everything but the recorder's work happens on the executor. One batch is written at a time, with as many records
-/// as are there, on a thread of the lane's own: a database that moves from thread to thread leaves its pages in the
-/// caches of other processors. Syncs run beside, on the context's pool, so that who waits for `written` does not wait
-/// for the disk.
+/// as are there; syncs run beside, so that who waits for `written` does not wait for the disk.
 ///
 /// When the recorder cannot write for now, everything stays in the queue, in order, and who waits goes on waiting; it is
 /// tried again after a pause that doubles from `first_pause` to `longest_pause`. A final failure, or one after
@@ -65,7 +62,7 @@ class Recorder {
 class RecordLane : public std::enable_shared_from_this<RecordLane> {
  public:
   /// @param context   outlives the lane
-  /// @param recorder  used on the lane's own thread, `sync` on the context's pool
+  /// @param recorder  used on the context's pool
   RecordLane(Context& context, std::unique_ptr<Recorder> recorder);
 
   static constexpr Duration first_pause = std::chrono::milliseconds(100);
@@ -103,13 +100,13 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   void start_syncing();
   void wake();
   void fail(std::exception_ptr failure);
-  void record_batch(TimePoint now);  // on the lane's thread
+  void record_batch(TimePoint now);  // on the pool
   awaitable<void> hold();
   void take_batch();
   awaitable<void> commit();
   void tell(const std::string& reason);
   void over(bool& trouble);
-  awaitable<std::exception_ptr> attempt(boost::asio::thread_pool& where, std::function<void()> call);
+  awaitable<std::exception_ptr> attempt(std::function<void()> call);
   awaitable<void> wait_out(std::exception_ptr trouble);
   awaitable<void> rest();
   awaitable<void> write_all();
@@ -121,7 +118,6 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
 
   Context* context_;
   std::unique_ptr<Recorder> recorder_;
-  boost::asio::thread_pool writer_{1};
   CommitPace pace_;
   boost::asio::steady_timer timer_;
   bool writing_ = false;

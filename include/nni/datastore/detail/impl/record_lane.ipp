@@ -137,7 +137,7 @@ NNI_INLINE awaitable<void> RecordLane::write_all() {
     start_syncing();
     if (!recorder_->wants_tidying()) continue;
     for (;;) {
-      auto call = attempt(writer_, std::bind_front(&Recorder::tidy, recorder_.get()));
+      auto call = attempt(std::bind_front(&Recorder::tidy, recorder_.get()));
       std::exception_ptr trouble = co_await std::move(call);
       if (!trouble || failure_) break;
       record_in_trouble_ = true;
@@ -155,7 +155,7 @@ NNI_INLINE awaitable<void> RecordLane::sync_all() {
       sync_end_ = written_;
       sync_turn_ = 1 - sync_turn_;
     }
-    auto call = attempt(context_->pool(), std::bind_front(&Recorder::sync, recorder_.get()));
+    auto call = attempt(std::bind_front(&Recorder::sync, recorder_.get()));
     std::exception_ptr trouble = co_await std::move(call);
     if (trouble) {
       sync_in_trouble_ = true;
@@ -198,7 +198,7 @@ NNI_INLINE void RecordLane::take_batch() {
 }
 
 NNI_INLINE awaitable<void> RecordLane::commit() {
-  auto call = attempt(writer_, std::bind_front(&RecordLane::record_batch, this, context_->clock().now()));
+  auto call = attempt(std::bind_front(&RecordLane::record_batch, this, context_->clock().now()));
   std::exception_ptr trouble = co_await std::move(call);
   if (trouble) {
     record_in_trouble_ = true;
@@ -238,14 +238,13 @@ NNI_INLINE void RecordLane::over(bool& trouble) {
 }
 
 // One call of the recorder; never while it recovers.
-NNI_INLINE awaitable<std::exception_ptr> RecordLane::attempt(
-    boost::asio::thread_pool& where, std::function<void()> call) {
+NNI_INLINE awaitable<std::exception_ptr> RecordLane::attempt(std::function<void()> call) {
   while (recovering_) co_await recovered_.wait();
   if (failure_) co_return failure_;
   std::exception_ptr failure;
   ++calls_;
   try {
-    auto work = async::offload(where, std::move(call));
+    auto work = async::offload(*context_, std::move(call));
     co_await std::move(work);
   } catch (...) {
     failure = std::current_exception();
@@ -286,7 +285,7 @@ NNI_INLINE awaitable<void> RecordLane::wait_out(std::exception_ptr trouble) {
     auto pause = rest();
     co_await std::move(pause);
     try {
-      auto work = async::offload(writer_, std::bind_front(&Recorder::recover, recorder_.get()));
+      auto work = async::offload(*context_, std::bind_front(&Recorder::recover, recorder_.get()));
       co_await std::move(work);
       trouble = nullptr;
     } catch (...) {
