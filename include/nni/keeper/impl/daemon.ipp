@@ -7,6 +7,7 @@
 #include <chrono>
 #include <csignal>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <sys/prctl.h>
@@ -32,6 +33,7 @@ namespace detail {
 
 /// A keeper whose manager never comes has been started by somebody who died meanwhile.
 inline constexpr std::chrono::seconds first_manager_limit{30};
+inline constexpr std::chrono::milliseconds accept_pause{100};  ///< after a connection that could not be taken
 
 }  // namespace detail
 
@@ -44,6 +46,7 @@ class Daemon::Core {
         keeper_(std::make_unique<Keeper>(io.get_executor(), with_everything(options_), log_)),
         acceptor_(io),
         signals_(io, SIGTERM),
+        accept_timer_(io),
         first_manager_timer_(io) {}
 
   void open() {
@@ -103,9 +106,22 @@ class Daemon::Core {
     acceptor_.async_accept(
         [this](const boost::system::error_code& failure, boost::asio::local::stream_protocol::socket socket) {
           if (ending_) return;
-          if (!failure) connected(std::move(socket));
-          if (failure != boost::asio::error::operation_aborted) accept();
+          if (failure == boost::asio::error::operation_aborted) return;
+          if (failure) return accept_later(failure);
+          connected(std::move(socket));
+          accept();
         });
+  }
+
+  // Who asks stays in the system's queue, so a limit that is reached must not be asked about again and again.
+  void accept_later(const boost::system::error_code& failure) {
+    if (!std::exchange(accept_trouble_told_, true))
+      log_.warning("keeper", "a connection could not be accepted (" + failure.message() +
+                                 "); it is tried again; perhaps the limit on open files, ulimit -n, is too low");
+    accept_timer_.expires_after(detail::accept_pause);
+    accept_timer_.async_wait([this](const boost::system::error_code& cancelled) {
+      if (!cancelled && !ending_) accept();
+    });
   }
 
   void connected(boost::asio::local::stream_protocol::socket socket) {
@@ -204,6 +220,7 @@ class Daemon::Core {
     socket_->remove();
     boost::system::error_code ignored;
     acceptor_.close(ignored);
+    accept_timer_.cancel();
     signals_.cancel(ignored);
     first_manager_timer_.cancel();
     for (const std::shared_ptr<Session>& session : sessions_) session->close();
@@ -224,6 +241,7 @@ class Daemon::Core {
   std::optional<SocketPath> socket_;
   boost::asio::local::stream_protocol::acceptor acceptor_;
   boost::asio::signal_set signals_;
+  boost::asio::steady_timer accept_timer_;
   boost::asio::steady_timer first_manager_timer_;
   std::vector<std::shared_ptr<Session>> sessions_;
   Session* manager_ = nullptr;
@@ -232,6 +250,7 @@ class Daemon::Core {
   bool told_finished_ = false;
   bool stopping_ = false;
   bool ending_ = false;
+  bool accept_trouble_told_ = false;
   std::exception_ptr failure_;
 };
 

@@ -134,10 +134,14 @@ NNI_INLINE void LocalCore::recorded(RunId run) {
 NNI_INLINE keeper::StartOrder LocalCore::order_of(const TrialJobForm& form) {
   keeper::JobTemplate job;
   job.arguments = form.command.arguments();
-  job.directory =
-      std::filesystem::absolute(form.working_directory.empty() ? "." : form.working_directory)
-          .lexically_normal()
-          .string();
+  std::error_code failure;
+  const auto directory =
+      std::filesystem::absolute(form.working_directory.empty() ? "." : form.working_directory, failure);
+  if (failure)
+    throw Error(Errc::not_found,
+                "the directory that this process works in was deleted, and the trial should run there; start the "
+                "experiment in one that exists, or give the trial another one");
+  job.directory = directory.lexically_normal().string();
   job.discard_output = options_.output == Output::discard;
   if (form.request.gpus) job.environment.emplace_back("CUDA_VISIBLE_DEVICES=");
 
@@ -167,13 +171,14 @@ NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
     auto change = connection_changed_.wait();
     co_await std::move(change);
   }
-  TrackedPtr& known = runs_[form.run];
-  if (!known) {
-    known = std::make_shared<Tracked>();
-    known->parameter = form.parameter;
-    client_->start(order_of(form));
+  if (!runs_.contains(form.run)) {
+    const keeper::StartOrder order = order_of(form);
+    const auto fresh = std::make_shared<Tracked>();
+    fresh->parameter = form.parameter;
+    runs_[form.run] = fresh;
+    client_->start(order);
   }
-  const TrackedPtr tracked = known;
+  const TrackedPtr tracked = runs_[form.run];
   while (!tracked->decided) {
     auto change = tracked->changed.wait();
     co_await std::move(change);

@@ -2,10 +2,12 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <sys/epoll.h>
@@ -17,6 +19,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include <nni/core/error.hpp>
 #include <nni/process/pidfd.hpp>
@@ -25,6 +28,9 @@
 namespace nni::process {
 
 namespace detail {
+
+/// Before a free descriptor is looked for again.
+inline constexpr std::chrono::milliseconds descriptor_pause{100};
 
 NNI_INLINE Exit exit_of(const siginfo_t& info) noexcept {
   Exit result;
@@ -49,7 +55,11 @@ NNI_INLINE bool wait_without_blocking(idtype_t what, id_t which, siginfo_t& info
 class Reaper::Core : public std::enable_shared_from_this<Core> {
  public:
   Core(boost::asio::any_io_executor executor, Scope scope, Handler handler)
-      : executor_(std::move(executor)), scope_(scope), handler_(std::move(handler)), descriptor_(executor_) {}
+      : executor_(std::move(executor)),
+        scope_(scope),
+        handler_(std::move(handler)),
+        descriptor_(executor_),
+        timer_(executor_) {}
 
   ~Core() { stop(); }
 
@@ -69,11 +79,13 @@ class Reaper::Core : public std::enable_shared_from_this<Core> {
     boost::system::error_code ignored;
     descriptor_.close(ignored);
     if (signals_) signals_->cancel(ignored);
+    timer_.cancel();
   }
 
   void watch(pid_t child) {
     if (scope_ == Scope::everything) return;
     const int file = open_pidfd(child);
+    if (file < 0 && (errno == EMFILE || errno == ENFILE)) return watch_later(child);
     if (file < 0) return watch_by_signal(child);
     epoll_event event{};
     event.events = EPOLLIN;
@@ -145,8 +157,31 @@ class Reaper::Core : public std::enable_shared_from_this<Core> {
     }
   }
 
-  // Kernels before 5.3, some tools and a process without free descriptors have no pidfd: SIGCHLD and a look at each
-  // child replace it.
+  // Without a free descriptor nothing tells of an end, so each child is looked at until there is one.
+  void watch_later(pid_t child) {
+    unwatched_.push_back(child);
+    if (unwatched_.size() > 1) return;
+    timer_.expires_after(detail::descriptor_pause);
+    timer_.async_wait([self = shared_from_this()](const boost::system::error_code& failure) {
+      if (failure || self->stopped_) return;
+      for (const pid_t one : std::exchange(self->unwatched_, {})) {
+        if (self->stopped_) return;
+        if (has_ended(one))
+          self->reap(one);
+        else
+          self->watch(one);
+      }
+    });
+  }
+
+  /// Also when somebody else took its status.
+  static bool has_ended(pid_t child) noexcept {
+    siginfo_t info{};
+    const int result = ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
+    return result == 0 ? info.si_pid != 0 : errno == ECHILD;
+  }
+
+  // Kernels before 5.3 and some tools have no pidfd: SIGCHLD and a look at each child replace it.
   void watch_by_signal(pid_t child) {
     by_signal_.insert(child);
     if (!signals_) {
@@ -169,10 +204,7 @@ class Reaper::Core : public std::enable_shared_from_this<Core> {
     const std::vector<pid_t> children(by_signal_.begin(), by_signal_.end());
     for (const pid_t child : children) {
       if (stopped_) return;
-      siginfo_t info{};
-      const int result = ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
-      if (result == 0 && info.si_pid == 0) continue;
-      if (result != 0 && errno != ECHILD) continue;
+      if (!has_ended(child)) continue;
       by_signal_.erase(child);
       reap(child);
     }
@@ -185,6 +217,8 @@ class Reaper::Core : public std::enable_shared_from_this<Core> {
   std::set<int> pidfds_;
   std::optional<boost::asio::signal_set> signals_;
   std::set<pid_t> by_signal_;
+  std::vector<pid_t> unwatched_;
+  boost::asio::steady_timer timer_;
   bool stopped_ = false;
 };
 

@@ -1,0 +1,189 @@
+// What a machine has too little of, or what somebody deletes, ends trials with a reason and hangs nothing.
+
+#include "behaviour/local/harness.hpp"
+
+#include <sys/resource.h>
+
+#include <string>
+
+#include "support/child_process.hpp"
+
+using namespace nni;
+using namespace nni_test;
+
+namespace {
+
+// Leaves a process, for a scope, so many numbers for files that it may still open. What is open stays open.
+class OpenFileLimit {
+ public:
+  OpenFileLimit(pid_t process, rlim_t free) : process_(process) {
+    REQUIRE(::prlimit(process_, RLIMIT_NOFILE, nullptr, &before_) == 0);
+    rlimit limit = before_;
+    for (limit.rlim_cur = 0; free > 0 || is_open(limit.rlim_cur); ++limit.rlim_cur)
+      if (!is_open(limit.rlim_cur)) --free;
+    REQUIRE(::prlimit(process_, RLIMIT_NOFILE, &limit, nullptr) == 0);
+  }
+  OpenFileLimit(const OpenFileLimit&) = delete;
+  OpenFileLimit& operator=(const OpenFileLimit&) = delete;
+  ~OpenFileLimit() { ::prlimit(process_, RLIMIT_NOFILE, &before_, nullptr); }
+
+ private:
+  bool is_open(rlim_t number) const {
+    struct stat info{};
+    return ::lstat(("/proc/" + std::to_string(process_) + "/fd/" + std::to_string(number)).c_str(), &info) == 0;
+  }
+
+  pid_t process_;
+  rlimit before_{};
+};
+
+// Who starts the trials.
+pid_t starter(const Place& place, platforms::Launch launch) {
+  return launch == platforms::Launch::direct ? ::getpid() : place.keeper();
+}
+
+// Takes the directory away that this process works in, for a scope.
+class DeletedDirectory {
+ public:
+  explicit DeletedDirectory(const std::filesystem::path& path) : before_(std::filesystem::current_path()) {
+    std::filesystem::create_directory(path);
+    std::filesystem::current_path(path);
+    std::filesystem::remove(path);
+  }
+  DeletedDirectory(const DeletedDirectory&) = delete;
+  DeletedDirectory& operator=(const DeletedDirectory&) = delete;
+  ~DeletedDirectory() { std::filesystem::current_path(before_); }
+
+ private:
+  std::filesystem::path before_;
+};
+
+}  // namespace
+
+LAUNCH_TEST_CASE("local: a trial for which no file can be opened fails with that reason, and the next one runs",
+                 "[local][faults]") {
+  Place place;
+  platforms::Local local = place.local(launch);
+  co_await local.start(ctx);
+  std::uint64_t number = 0;
+  for (rlim_t free = 0; free < 5; ++free) {
+    {
+      const OpenFileLimit limit(starter(place, launch), free);
+      co_await submit(local, trial_form(++number, "exit 0"));
+      const JobEnded end = co_await next_end(local);
+      INFO("with " << free << " free: " << end.end.message);
+      // A keeper's child opens its output beside what is open; posix_spawn puts it in place of what is.
+      if (launch == platforms::Launch::keeper && free < 2) CHECK(end.end.kind == EndKind::not_started);
+      if (!end.end.succeeded())
+        CHECK_THAT(end.end.message, Catch::Contains("too many open files") && Catch::Contains("ulimit -n"));
+    }
+    co_await submit(local, trial_form(++number, "exit 0"));
+    const JobEnded end = co_await next_end(local);
+    INFO("after " << free << " were free: " << end.end.message);
+    CHECK(end.end.succeeded());
+  }
+  co_await local.clean_up();
+}
+
+LAUNCH_TEST_CASE("local: a value that comes while no file can be opened arrives when one can", "[local][faults]") {
+  Place place;
+  Fifo there(ctx, place, "there");
+  Fifo go(ctx, place, "go");
+  platforms::Local local = place.local(launch);
+  co_await local.start(ctx);
+  co_await submit(local, trial_form(1, "tell " + there.path() + " wait " + go.path() + " metric 0.25 exit 0"));
+  co_await there.told();
+  {
+    const OpenFileLimit limit(starter(place, launch), 0);
+    go.let_go();
+    // Another one that cannot start shows that the starter is alive, and tells its reason meanwhile.
+    co_await submit(local, trial_form(2, "exit 0"));
+    const JobEnded end = co_await next_end(local);
+    CHECK(end.run == run_of(2));
+    INFO(end.end.message);
+    if (!end.end.succeeded()) CHECK_THAT(end.end.message, Catch::Contains("too many open files"));
+  }
+  const Metric metric = co_await next_metric(local);
+  CHECK(metric.value == "0.25");
+  const JobEnded end = co_await next_end(local);
+  CHECK(end.run == run_of(1));
+  CHECK(end.end.succeeded());
+  co_await local.clean_up();
+}
+
+LAUNCH_TEST_CASE("local: a trial whose working directory was deleted fails with that reason", "[local][faults]") {
+  Place place;
+  platforms::Local local = place.local(launch);
+  co_await local.start(ctx);
+  const auto code = place.path() / "code";
+  std::filesystem::create_directory(code);
+  TrialJobForm first = trial_form(1, "exit 0");
+  first.working_directory = code.string();
+  co_await submit(local, std::move(first));
+  const JobEnded good = co_await next_end(local);
+  CHECK(good.end.succeeded());
+
+  std::filesystem::remove(code);
+  TrialJobForm second = trial_form(2, "exit 0");
+  second.working_directory = code.string();
+  co_await submit(local, std::move(second));
+  const JobEnded end = co_await next_end(local);
+
+  CHECK(end.end.kind == EndKind::not_started);
+  CHECK_THAT(end.end.message, Catch::Contains("the working directory " + code.string() + " does not exist"));
+  co_await local.clean_up();
+}
+
+LAUNCH_TEST_CASE("local: a manager whose own working directory was deleted says so, and runs trials elsewhere",
+                 "[local][faults]") {
+  Place place;
+  platforms::Local local = place.local(launch);
+  co_await local.start(ctx);
+  std::string refusal;
+  {
+    const DeletedDirectory deleted(place.path() / "gone");
+    try {
+      co_await submit(local, trial_form(1, "exit 0"));
+    } catch (const Error& error) {
+      refusal = error.what();
+    }
+    TrialJobForm elsewhere = trial_form(2, "exit 0");
+    elsewhere.working_directory = place.path().string();
+    co_await submit(local, std::move(elsewhere));
+    const JobEnded end = co_await next_end(local);
+    CHECK(end.run == run_of(2));
+    CHECK(end.end.succeeded());
+  }
+  CHECK_THAT(refusal, Catch::Contains("the directory that this process works in was deleted"));
+  co_await local.clean_up();
+}
+
+LAUNCH_TEST_CASE("local: a trial whose experiment's directory was deleted fails with that reason", "[local][faults]") {
+  Place place;
+  platforms::Local local = place.local(launch);
+  co_await local.start(ctx);
+  std::filesystem::remove_all(keeper::trials_directory(place.path(), "local-env"));
+
+  co_await submit(local, trial_form(1, "exit 0"));
+  const JobEnded end = co_await next_end(local);
+
+  CHECK(end.end.kind == EndKind::not_started);
+  CHECK_THAT(end.end.message, Catch::Contains("cannot be made"));
+  co_await local.clean_up();
+}
+
+TEST_CASE("local: a trial for which there is no room in the process table fails with that reason", "[local][faults]") {
+  const std::string launch = GENERATE("keeper", "direct");
+  INFO(launch);
+  Place place;
+  const ChildEnd end = run_child({program("crowded_manager").string(), place.path().string(), launch}, {});
+  INFO(end.output);
+  if (end.code == 77) {
+    WARN("skipped: " << end.output);
+    return;
+  }
+  CHECK(end.code == 0);
+  CHECK_THAT(end.output, Catch::Contains("not started") && Catch::Contains("no room for another process") &&
+                             Catch::Contains("raise the limit on processes"));
+  CHECK_THAT(end.output, Catch::Contains("exited 0"));
+}
