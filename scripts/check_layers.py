@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: includes point downwards only (docs/design.md, "Layers").
+"""Checks who includes whom: includes point downwards only (docs/design.md, "Layers"). Also who asks what time it is: a
+limit is a span of steady time, so that a wall clock which is set changes none.
 
 usage: check_layers.py [--self-test] [ROOT]
 """
@@ -15,6 +16,9 @@ LEVEL = {folder: level for level, folders in enumerate(LEVELS) for folder in fol
 POLICIES = LEVEL["platforms"]  # siblings on this level must not know each other
 HEAVY = re.compile(r"httplib\.h|libssh2|sqlite3\.h|boost/beast|boost/process|yaml-cpp/|archive\.h")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.M)
+WALL = re.compile(r"system_clock::now|CLOCK_REALTIME|gettimeofday|\btime\(nullptr\)|\btime\(NULL\)")
+RECORDERS = {"async/impl/clock.ipp", "keeper/detail/keeper_core.hpp", "keeper/impl/run_if_asked.ipp",
+             "platforms/detail/local_core.hpp", "trial/impl/channel_server.ipp"}  # they date records with it
 LONGEST = 500  # lines
 
 
@@ -27,6 +31,8 @@ def problems_of(path, text):
     if folder and folder != "testing" and folder not in LEVEL:
         yield f"folder {folder} has no layer; add it to scripts/check_layers.py and docs/design.md"
         return
+    if WALL.search(text) and path not in RECORDERS:
+        yield "reads the wall clock: that is for the dates of records; limits and waits take Clock::steady_now"
     for name in INCLUDE.findall(text):
         if HEAVY.search(name) and here.suffix != ".ipp":
             yield f"includes <{name}>: client libraries are included by .ipp files only"
@@ -92,9 +98,12 @@ def self_test():
     wrong = [case for case in good if found(*case)] + [case for case in bad if not found(*case)]
     if not found("core/long.hpp", lines=LONGEST + 1):
         wrong.append("a file that is too long")
+    now = "const auto limit = std::chrono::system_clock::now() + span;\n"
+    if not list(problems_of("session/ledger.hpp", now)) or list(problems_of("async/impl/clock.ipp", now)):
+        wrong.append("a limit of wall time")
     for case in wrong:
         print(f"check_layers --self-test: wrong answer for {case}")
-    print(f"check_layers --self-test: {len(good) + len(bad) + 1} cases, {len(wrong)} wrong")
+    print(f"check_layers --self-test: {len(good) + len(bad) + 2} cases, {len(wrong)} wrong")
     return len(wrong)
 
 

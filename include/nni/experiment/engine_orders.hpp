@@ -45,7 +45,9 @@ void Engine<Parts>::adopt(const std::vector<JobReport>& reports) {
     ledger_->adopted(report, now(), transition);
     if (const Placement* held = ledger_->placement(report.run)) {
       parts_.scheduler.hold(*held);
-      note_start(report.run, report.started == TimePoint{} ? Duration{} : now() - report.started);
+      // A wall clock that was set back meanwhile gives nobody more time.
+      const Duration ago = report.started == TimePoint{} ? Duration{} : now() - report.started;
+      note_start(report.run, std::max(ago, Duration{}));
     }
     apply(transition);
   }

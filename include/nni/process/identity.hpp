@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include <nni/core/ids.hpp>
 #include <nni/core/macros.hpp>
+#include <nni/core/time.hpp>
 
 namespace nni::process {
 
@@ -28,6 +30,9 @@ class Identity {
 
 /// The id that the kernel chose for this boot; empty where it cannot be read.
 [[nodiscard]] const std::string& boot_id();
+
+/// How long ago a process of this boot was started, to a clock tick; no clock that is set changes it.
+[[nodiscard]] std::chrono::milliseconds age_of(const Identity& process);
 
 /// Looks a process up.
 /// @returns  nothing when there is no such process, or when it is a zombie

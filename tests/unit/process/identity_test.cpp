@@ -1,6 +1,8 @@
 #include "support/catch.hpp"
 
+#include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -36,6 +38,21 @@ TEST_CASE("identity: this process is alive under its start time and no other", "
   CHECK(self->pid == ::getpid());
   CHECK(process::is_alive(*self));
   CHECK_FALSE(process::is_alive(process::Identity{self->pid, self->start_ticks + 1}));
+}
+
+TEST_CASE("identity: the age of a process is counted from its start and not by the wall clock", "[process]") {
+  const auto self = process::identify(::getpid());
+  REQUIRE(self);
+  timespec since_boot{};
+  REQUIRE(::clock_gettime(CLOCK_BOOTTIME, &since_boot) == 0);
+  const auto boot_ms = since_boot.tv_sec * 1000 + since_boot.tv_nsec / 1'000'000;
+  const auto ticks = static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+
+  const auto age = process::age_of(*self).count();
+
+  CHECK(std::abs(boot_ms - static_cast<long>(self->start_ticks * 1000 / ticks) - age) < 1'000);
+  CHECK(process::age_of(process::Identity{1, 0}).count() >= boot_ms - 1'000);
+  CHECK(process::age_of(process::Identity{self->pid, ~std::uint64_t{0}}).count() == 0);
 }
 
 TEST_CASE("identity: a process that has ended is not alive, waited for or not", "[process]") {

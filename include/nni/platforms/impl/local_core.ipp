@@ -16,6 +16,8 @@
 
 namespace nni::platforms::detail {
 
+inline constexpr Duration clock_tolerance = std::chrono::seconds(1);
+
 // ---- records ----------------------------------------------------------------------------------------------------
 
 NNI_INLINE void LocalCore::on_record(keeper::Record record) {
@@ -232,6 +234,9 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
   if (const auto found = live.find(intent.run); found != live.end()) {
     report.job = process::to_job_id(found->second->process);
     report.started = found->second->started;
+    // As the wall clock counts now, when it was set since: how long the run has lasted must not change by that.
+    const TimePoint begun = wall_clock_now() - process::age_of(found->second->process);
+    if (begun - report.started > clock_tolerance || report.started - begun > clock_tolerance) report.started = begun;
     track();
     return report;
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <charconv>
+#include <chrono>
 #include <ctime>
 #include <string>
 
@@ -114,6 +115,13 @@ NNI_INLINE std::optional<LocalJob> parse_job_id(const JobId& job) {
   const auto ticks = std::from_chars(text.data() + second + 1, end, result.process.start_ticks);
   if (pid.ec != std::errc{} || pid.ptr != pid_end || ticks.ec != std::errc{} || ticks.ptr != end) return std::nullopt;
   return result;
+}
+
+NNI_INLINE std::chrono::milliseconds age_of(const Identity& process) {
+  static const long ticks_per_second = ::sysconf(_SC_CLK_TCK);
+  const std::uint64_t now = detail::ticks_since_boot();
+  const std::uint64_t ticks = now > process.start_ticks ? now - process.start_ticks : 0;
+  return std::chrono::milliseconds(ticks * 1000 / static_cast<std::uint64_t>(ticks_per_second));
 }
 
 NNI_INLINE StartClock::StartClock() noexcept : before_(detail::ticks_since_boot()) {}
