@@ -1,13 +1,16 @@
 #include "support/co_test.hpp"
+#include "support/failing_files.hpp"
 #include "support/paths.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -17,6 +20,7 @@
 #include <unistd.h>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <nni/async/event.hpp>
@@ -33,7 +37,9 @@ namespace {
 // A keeper in this process, and everything that it tells.
 class Observed {
  public:
-  explicit Observed(Context& ctx) : ctx_(&ctx) {
+  /// @param files  make the calls of the spool
+  explicit Observed(Context& ctx, std::shared_ptr<files::System> files = files::System::real()) : ctx_(&ctx) {
+    options_.files = std::move(files);
     std::string name = (std::filesystem::temp_directory_path() / "nni-keeper-XXXXXX").string();
     if (!::mkdtemp(name.data())) throw std::runtime_error("no temporary directory");
     options_.directory = name;
@@ -53,6 +59,18 @@ class Observed {
     keeper_->on_records([this](std::string_view frames, std::uint64_t first, std::uint64_t end) {
       take(frames, first, end);
     });
+    keeper_->on_trouble([this](const std::string& text) {
+      troubles.push_back(text);
+      changed_.notify();
+    });
+  }
+
+  /// Waits until so many sentences about trouble were said.
+  awaitable<void> trouble(std::size_t count) {
+    while (troubles.size() < count) {
+      auto change = changed_.wait();
+      co_await std::move(change);
+    }
   }
 
   awaitable<void> open() { return keeper_->open(); }
@@ -85,6 +103,7 @@ class Observed {
   std::filesystem::path directory() const { return options_.directory; }
 
   std::size_t told = 0;
+  std::vector<std::string> troubles;
 
  private:
   void take(std::string_view frames, std::uint64_t first, std::uint64_t end) {
@@ -231,4 +250,69 @@ CO_TEST_CASE("keeper: idleness is told when the last run has ended", "[keeper]")
   observed.keeper().on_idle([&idle] { ++idle; });
   CHECK(idle >= 1);
   co_await observed.keeper().close();
+}
+
+CO_TEST_CASE("keeper: while its disk is full nothing is acknowledged or lost, and all goes on when there is space",
+             "[keeper][faults]") {
+  const auto files = std::make_shared<nni_test::FailingFiles>();
+  Observed observed(ctx, files);
+  co_await observed.open();
+  const auto fifo = [&observed](const char* name) {
+    const std::string path = (observed.directory() / name).string();
+    REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+    return ::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  };
+  boost::asio::posix::stream_descriptor there(ctx.executor(), fifo("there"));
+  boost::asio::posix::stream_descriptor go(ctx.executor(), fifo("go"));
+  char byte = 0;
+  const std::string in = observed.directory().string() + "/";
+  observed.start(1, "exec " + nni_test::program("local_trial").string() + " tell " + in + "there wait " + in +
+                        "go metric 0.5 tell " + in + "there exit 0");
+  const Record started = co_await observed.next(Record::Kind::started);
+  co_await there.async_wait(boost::asio::posix::descriptor_base::wait_read, boost::asio::use_awaitable);
+  REQUIRE(::read(there.native_handle(), &byte, 1) == 1);
+
+  files->fail_all(nni_test::Call::write, ENOSPC);
+  REQUIRE(::write(go.native_handle(), "x", 1) == 1);
+  co_await observed.trouble(1);
+  CHECK_THAT(observed.troubles.at(0), Catch::Contains("No space left") && Catch::Contains("trials wait"));
+  observed.start(2, "exit 3");
+  // The trial waits for its answer, and nobody hears of what is not written.
+  for (int turn = 0; turn < 100; ++turn) co_await boost::asio::post(ctx.executor(), boost::asio::use_awaitable);
+  CHECK(::read(there.native_handle(), &byte, 1) < 0);
+  CHECK(process::is_alive(started.process));
+  CHECK(observed.told == 1);
+
+  files->mend();
+  const Record metric = co_await observed.next(Record::Kind::metric);
+  CHECK(metric.run == started.run);
+  CHECK(metric.text == "0.5");
+  std::map<RunId, JobEnd> ends;
+  while (ends.size() < 2) {
+    const Record record = co_await observed.next(Record::Kind::ended);
+    ends[record.run] = record.end;
+  }
+  CHECK(::read(there.native_handle(), &byte, 1) == 1);  // it was answered, and went on
+  CHECK(ends[started.run].succeeded());
+  CHECK(ends[RunId{TrialId{2}, 0}].code == 3);
+  REQUIRE(observed.troubles.size() == 2);
+  CHECK(observed.troubles.at(1).empty());
+  CHECK(observed.told == 5);
+
+  // All of it is in the spool for a manager that comes later.
+  std::string frames;
+  observed.keeper().replay(1, 1024 * 1024, frames);
+  keeper::FrameReader reader;
+  reader.feed(frames);
+  std::size_t kept = 0;
+  while (reader.next()) ++kept;
+  CHECK(kept == 5);
+  co_await observed.keeper().close();
+}
+
+CO_TEST_CASE("keeper: a spool that cannot be made says why", "[keeper][faults]") {
+  const auto files = std::make_shared<nni_test::FailingFiles>();
+  files->fail_all(nni_test::Call::write, ENOSPC);
+  CHECK_THROWS_WITH(Observed(ctx, files), Catch::Contains("the spool") && Catch::Contains("No space left"));
+  co_return;
 }
