@@ -2,6 +2,7 @@
 //
 //   metric VALUE   reports an intermediate value and waits for the answer
 //   final VALUE    reports the final value and waits for the answer
+//   flood COUNT SIZE  reports intermediate values of so many digits each, one after the other
 //   parameters     asks for the parameters and prints the answer
 //   tell PATH      opens a FIFO for writing, which returns when somebody reads, and closes it
 //   wait PATH      opens a FIFO for reading, which returns when somebody writes
@@ -139,7 +140,11 @@ int main(int argc, char** argv) {
         report("PERIODICAL", sequence++, next);
       else if (what == "final")
         report("FINAL", 0, next);
-      else if (what == "tell")
+      else if (what == "flood") {
+        const std::string value = "0." + std::string(std::strtoul(argv[++at], nullptr, 10), '5');
+        for (unsigned long count = std::strtoul(next, nullptr, 10); count > 0; --count)
+          report("PERIODICAL", sequence++, value.c_str());
+      } else if (what == "tell")
         meet(next, O_WRONLY);
       else if (what == "wait")
         meet(next, O_RDONLY);

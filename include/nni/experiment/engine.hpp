@@ -83,7 +83,7 @@ class Engine {
   /// Hears of trouble of the store and of the service from now on; the engine outlives their run.
   void listen() {
     if constexpr (requires { parts_.store.on_trouble(TroubleListener()); })
-      parts_.store.on_trouble([this](const std::string& reason) { note_trouble(store_trouble_, reason); });
+      parts_.store.on_trouble([this](const std::string& reason) { note_store_trouble(reason); });
     if constexpr (requires { parts_.service.on_trouble(TroubleListener()); })
       parts_.service.on_trouble([this](const std::string& reason) { note_trouble(service_trouble_, reason); });
   }
@@ -196,6 +196,15 @@ class Engine {
     board_->set_trouble(!store_trouble_.empty() ? store_trouble_ : service_trouble_);
     if (!in_trouble()) trouble_over_.notify();
     wake();
+  }
+
+  // Time in which nothing can be recorded is no active time.
+  void note_store_trouble(const std::string& reason) {
+    if (reason.empty())
+      resume(PauseReason::store);
+    else
+      pause(PauseReason::store, reason);
+    note_trouble(store_trouble_, reason);
   }
 
   void wake() {

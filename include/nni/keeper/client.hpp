@@ -49,6 +49,10 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
   void acknowledge(std::uint64_t position);
   void finish();
 
+  /// Tells nothing while it is held, after the frames that have come already: the keeper keeps records in its spool
+  /// until they are taken. That it is gone is not noticed meanwhile either.
+  void hold(bool held) { link_->hold(held); }
+
   /// Sends what is buffered, and hangs up. Nothing is told any more.
   void close();
 

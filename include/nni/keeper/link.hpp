@@ -48,6 +48,9 @@ class Link {
   /// Sends what stands in `out`, now or as soon as the other side takes it.
   virtual void flush() = 0;
 
+  /// Delivers nothing while it is held; the other side's bytes wait in its own buffers, and its `backlog` says so.
+  virtual void hold(bool held) = 0;
+
   /// Bytes that were flushed and not yet taken.
   [[nodiscard]] virtual std::size_t backlog() const noexcept = 0;
 

@@ -5,14 +5,19 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <exception>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
+
+#include <boost/asio/co_spawn.hpp>
 
 #include <nni/core/error.hpp>
 #include <nni/datastore/journal.hpp>
 #include <nni/datastore/sqlite.hpp>
 #include <nni/nni.hpp>
+#include <nni/testing/manual_clock.hpp>
 
 #include "support/failing_files.hpp"
 #include "support/recording_vfs.hpp"
@@ -142,6 +147,59 @@ TEMPLATE_TEST_CASE("experiment: a full disk pauses it with the reason, and it go
   CHECK(begun_while_full <= 3);
   REQUIRE(reasons.size() == 1);
   CHECK_THAT(*reasons.begin(), Catch::Contains(TestType::file) && Catch::Contains("free space"));
+}
+
+TEMPLATE_TEST_CASE("experiment: time in which nothing can be recorded is no active time, and the status says why",
+                   "[experiment][faults][limits]", SqliteDisk, JournalDisk) {
+  nni_test::TemporaryDirectory place;
+  TestType disk;
+  testing::ManualClock clock;
+  Runtime runtime(RuntimeOptions{.clock = clock});
+  clock.attach(runtime.io());
+  ExperimentOptions settings = options(place);
+  settings.concurrency = 1;
+  settings.max_trials = 3;
+  settings.max_duration = std::chrono::hours(1);
+  Experiment experiment{settings, platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(1.0); }},
+                        tuning::Random{SearchSpace{uniform("x", -1.0, 1.0)}, seed(3)}, disk.store(place)};
+  const Control control = experiment.control();
+  Progress latest;
+  int ended = 0;
+  experiment.observe(
+      {.on_trial_ended =
+           [&](const TrialJobDetail&) {
+             if (++ended == 1) disk.fill();
+           },
+       .on_progress = [&](const Progress& now) { latest = now; }});
+  bool done = false;
+  boost::asio::co_spawn(
+      runtime.io(), experiment.async_run(runtime.context()), [&](std::exception_ptr failure, Summary summary) {
+        done = true;
+        CHECK_FALSE(failure);
+        CHECK(summary.count(TrialJobStatus::succeeded) == 3);
+        CHECK(summary.duration < std::chrono::hours(1));
+      });
+  const auto step = [&runtime] {
+    runtime.io().restart();
+    runtime.io().run_one();
+  };
+  const auto is_full = [&latest] { return latest.waiting_reason.find("the disk is full") != std::string::npos; };
+  while (!done && !is_full()) step();
+
+  clock.advance(std::chrono::hours(5));
+  CHECK_FALSE(done);
+  CHECK(is_full());
+  CHECK(latest.paused);
+  CHECK(control.status().paused);
+  CHECK_THAT(control.status().waiting_reason, Catch::Contains("the disk is full"));
+  CHECK(latest.elapsed < std::chrono::hours(1));
+
+  disk.free();
+  while (!done) {
+    if (latest.paused) clock.advance(std::chrono::seconds(10));  // until the next try
+    if (!done) step();
+  }
+  CHECK_FALSE(latest.paused);
 }
 
 TEMPLATE_TEST_CASE("experiment: one that waits for space can be stopped, and be resumed later", "[experiment][faults]",

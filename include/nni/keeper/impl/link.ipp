@@ -36,6 +36,11 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
     if (!waiting_) send();
   }
 
+  void hold(bool held) override {
+    held_ = held;
+    if (!held_ && user_ && !receiving_) receive();
+  }
+
   [[nodiscard]] std::size_t backlog() const noexcept override { return sending_.size() - sent_; }
 
   void close() override {
@@ -79,12 +84,14 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   }
 
   void receive() {
+    receiving_ = true;
     socket_.async_wait(
         boost::asio::socket_base::wait_read, [self = shared_from_this()](const boost::system::error_code& failure) {
+          self->receiving_ = false;
           if (!self->user_) return;
           if (failure)
             self->lost();
-          else
+          else if (!self->held_)
             self->take();
         });
   }
@@ -98,7 +105,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
       if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
       if (got <= 0) return lost();
       user_->on_bytes(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
-      if (!user_) return;
+      if (!user_ || held_) return;
       if (static_cast<std::size_t>(got) < buffer.size()) break;
     }
     receive();
@@ -117,6 +124,8 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   std::string sending_;
   std::size_t sent_ = 0;
   bool waiting_ = false;
+  bool receiving_ = false;
+  bool held_ = false;
   bool failed_ = false;
 };
 
@@ -137,6 +146,11 @@ class LoopbackLink final : public Link, public std::enable_shared_from_this<Loop
     peer->arrived_.append(out_);
     out_.clear();
     peer->deliver_soon();
+  }
+
+  void hold(bool held) override {
+    held_ = held;
+    if (!held_) deliver_soon();
   }
 
   [[nodiscard]] std::size_t backlog() const noexcept override {
@@ -164,7 +178,7 @@ class LoopbackLink final : public Link, public std::enable_shared_from_this<Loop
   }
 
   void deliver() {
-    if (!user_) return;
+    if (!user_ || held_) return;
     if (!arrived_.empty()) {
       std::string bytes;
       bytes.swap(arrived_);
@@ -173,7 +187,7 @@ class LoopbackLink final : public Link, public std::enable_shared_from_this<Loop
       if (arrived_.empty()) arrived_.swap(bytes);  // keeps the room
       if (const auto peer = peer_.lock(); peer && peer->user_) peer->user_->on_drained();
     }
-    if (peer_closed_ && user_) std::exchange(user_, nullptr)->on_closed();
+    if (peer_closed_ && user_ && !held_) std::exchange(user_, nullptr)->on_closed();
   }
 
   boost::asio::any_io_executor executor_;
@@ -181,6 +195,7 @@ class LoopbackLink final : public Link, public std::enable_shared_from_this<Loop
   LinkUser* user_ = nullptr;
   std::string arrived_;
   bool posted_ = false;
+  bool held_ = false;
   bool peer_closed_ = false;
 };
 

@@ -52,6 +52,9 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
 
   void drop();
 
+  /// Messages that nobody has taken yet. Beyond some the keeper has to wait; its spool holds the rest.
+  [[nodiscard]] std::size_t messages() const noexcept { return messages_.size(); }
+
   std::filesystem::path trials() const { return keeper::trials_directory(directory_, local_environment); }
 
   LocalOptions options_;
@@ -103,6 +106,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   JobReport report_of(const Intent& intent, const std::unordered_map<RunId, const keeper::LiveRun*>& live);
   JobEnd end_of_unknown(const Intent& intent) const;
   void push(JobEvent event);
+  void push(TrialMessage message);
+  void hold_back();
 
   Phase phase_ = Phase::closed;
   bool closing_ = false;
@@ -123,6 +128,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   std::unordered_map<RunId, std::size_t> undelivered_;
   std::deque<JobEvent> events_;
   std::deque<TrialMessage> messages_;
+  std::size_t message_bytes_ = 0;
+  bool holds_back_ = false;  // the keeper waits until messages were taken
   async::event events_changed_;
   async::event messages_changed_;
   async::event delivered_;

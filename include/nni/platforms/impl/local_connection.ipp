@@ -206,6 +206,7 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
   events.refused = [this](std::string reason) { on_closed(std::move(reason), true); };
   events.closed = [this](std::string reason) { on_closed(std::move(reason), false); };
   client_ = std::make_shared<keeper::Client>(context_->executor(), std::move(link), std::move(events));
+  holds_back_ = false;
   client_->open(hello());
   while (phase_ == Phase::greeting) {
     auto change = connection_changed_.wait();
@@ -279,6 +280,7 @@ NNI_INLINE void LocalCore::lose(RunId run, const std::string& reason) {
 NNI_INLINE awaitable<void> LocalCore::clean_up() {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
   closing_ = true;
+  hold_back();  // the keeper's last word is behind everything else
   events_changed_.notify();
   messages_changed_.notify();
   delivered_.notify();

@@ -18,6 +18,14 @@ namespace nni::platforms::detail {
 
 inline constexpr Duration clock_tolerance = std::chrono::seconds(1);
 
+/// So much is held of what nobody has taken. The keeper's spool holds the rest.
+inline constexpr std::size_t most_messages = 10'000;
+inline constexpr std::size_t most_message_bytes = 16 * 1024 * 1024;
+
+NNI_INLINE std::size_t size_of(const TrialMessage& message) {
+  return message.metric.value.size() + message.text.size();
+}
+
 // ---- records ----------------------------------------------------------------------------------------------------
 
 NNI_INLINE void LocalCore::on_record(keeper::Record record) {
@@ -43,15 +51,31 @@ NNI_INLINE void LocalCore::process(keeper::Record record) {
     case Kind::ended: return ended(std::move(record));
     case Kind::metric: {
       Metric metric(record.run, record.metric, record.sequence, std::move(record.text), record.at);
-      messages_.emplace_back(std::move(metric), Receipt{record.position});
-      break;
+      return push(TrialMessage(std::move(metric), Receipt{record.position}));
     }
     case Kind::garbage:
-      messages_.push_back(TrialMessage::not_understood(record.run, std::move(record.text), Receipt{record.position}));
-      break;
+      return push(TrialMessage::not_understood(record.run, std::move(record.text), Receipt{record.position}));
   }
-  ++undelivered_[record.run];
+}
+
+NNI_INLINE void LocalCore::push(TrialMessage message) {
+  if (closing_) return;  // it stays in the spool
+  ++undelivered_[message.metric.run];
+  message_bytes_ += size_of(message);
+  messages_.push_back(std::move(message));
   messages_changed_.notify();
+  hold_back();
+}
+
+// Lets the keeper wait when too much is here, and go on when half of that was taken: its next records come in pieces
+// that are worth a system call.
+NNI_INLINE void LocalCore::hold_back() {
+  const std::size_t share = holds_back_ ? 2 : 1;
+  const bool full = messages_.size() > most_messages / share || message_bytes_ > most_message_bytes / share;
+  const bool wanted = full && !closing_;
+  if (wanted == holds_back_ || !client_) return;
+  holds_back_ = wanted;
+  client_->hold(wanted);
 }
 
 NNI_INLINE void LocalCore::started(const keeper::Record& record) {
@@ -105,6 +129,8 @@ NNI_INLINE awaitable<TrialMessage> LocalCore::next_message() {
   }
   TrialMessage message = std::move(messages_.front());
   messages_.pop_front();
+  message_bytes_ -= size_of(message);
+  hold_back();
   if (const auto count = undelivered_.find(message.metric.run); count != undelivered_.end() && --count->second == 0) {
     undelivered_.erase(count);
     delivered_.notify();

@@ -1,0 +1,63 @@
+// A manager that cannot take what trials report holds a part of it in memory; the keeper's spool holds the rest.
+
+#include "behaviour/local/harness.hpp"
+
+#include <nni/platforms/detail/local_core.hpp>
+
+using namespace nni;
+using namespace nni_test;
+
+LAUNCH_TEST_CASE("local: what nobody takes waits in the keeper's spool, and comes whole and in order later",
+                 "[local][faults]") {
+  constexpr std::size_t count = 150;
+  Place place;
+  Fifo there(ctx, place, "there");
+  platforms::LocalOptions options;
+  options.launch = launch;
+  const auto core = std::make_shared<platforms::detail::LocalCore>(options);
+  core->directory_ = place.path();
+  core->experiment_ = place.id();
+  co_await core->start(ctx);
+
+  co_await core->submit(trial_form(1, "flood " + std::to_string(count) + " 200000 tell " + there.path() + " exit 0"));
+  co_await there.told();
+
+  // Each of them was acknowledged to the trial, so they are in the spool; 16 MiB have come to the manager, and what was
+  // on its way then.
+  CHECK(std::filesystem::file_size(place.keeper_file("spool")) > count * 200'000);
+  CHECK(core->messages() > 10);
+  CHECK(core->messages() < 130);
+  for (std::size_t at = 0; at < count; ++at) {
+    auto next = core->next_message();
+    const TrialMessage message = co_await std::move(next);
+    REQUIRE(message.metric.sequence == at);
+    REQUIRE(message.metric.value.size() == 200'002);
+    core->acknowledge(message.receipt);
+  }
+  auto next = core->next_event();
+  JobEvent event = co_await std::move(next);
+  CHECK(std::holds_alternative<JobStarted>(event));
+  next = core->next_event();
+  event = co_await std::move(next);
+  REQUIRE(std::holds_alternative<JobEnded>(event));
+  CHECK(std::get<JobEnded>(event).end.succeeded());
+  co_await core->clean_up();
+}
+
+LAUNCH_TEST_CASE("local: a manager that holds its keeper back can end", "[local][faults]") {
+  Place place;
+  Fifo there(ctx, place, "there");
+  platforms::LocalOptions options;
+  options.launch = launch;
+  const auto core = std::make_shared<platforms::detail::LocalCore>(options);
+  core->directory_ = place.path();
+  core->experiment_ = place.id();
+  co_await core->start(ctx);
+  co_await core->submit(trial_form(1, "flood 150 200000 tell " + there.path() + " stop"));
+  co_await there.told();
+
+  co_await core->clean_up();
+
+  CHECK(core->messages() < 130);
+  CHECK(place.processes().empty());
+}
