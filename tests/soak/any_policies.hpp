@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// A data store and a tuner that are chosen at run time, so that one instance of `Experiment` serves all rounds.
+/// A data store, a tuner and an assessor that are chosen at run time, so that one instance of `Experiment` serves all
+/// rounds.
 
 #include <concepts>
 #include <cstdint>
@@ -14,6 +15,8 @@
 #include <variant>
 #include <vector>
 
+#include <nni/assessing/median_stop.hpp>
+#include <nni/concepts/assessor.hpp>
 #include <nni/concepts/data_store.hpp>
 #include <nni/concepts/trouble.hpp>
 #include <nni/concepts/tuner.hpp>
@@ -137,5 +140,26 @@ class AnyTuner {
   Choice tuner_;
 };
 static_assert(nni::Tuner<AnyTuner>);
+
+/// The median rule, or nothing.
+class AnyAssessor {
+ public:
+  using role = nni::role::assessor;
+
+  explicit AnyAssessor(bool assesses) : assesses_(assesses) {}
+
+  void start(const nni::Objectives& goals) { median_.start(goals); }
+  nni::Verdict assess(const nni::RunId& run, std::span<const double> history) {
+    return assesses_ ? median_.assess(run, history) : nni::Verdict::good;
+  }
+  void trial_ended(const nni::RunId& run, bool succeeded) {
+    if (assesses_) median_.trial_ended(run, succeeded);
+  }
+
+ private:
+  bool assesses_;
+  nni::assessing::MedianStop median_;
+};
+static_assert(nni::Assessor<AnyAssessor>);
 
 }  // namespace nni_soak

@@ -17,6 +17,7 @@ inline void Round::check(const std::optional<nni::Summary>& summary) {
   check_store(stored, !summary);
   if (summary) check_summary(stored, *summary);
   check_trials(stored, !history_.failed_any);
+  check_imports(stored, !summary);
   check_suggestions(stored);
   const bool last = history_.tuners.size() == plan_.phases.size();
   if (last && plan_.convert_to) check_conversion(stored);
@@ -155,14 +156,16 @@ inline void Round::check_summary(const Stored& stored, const nni::Summary& summa
     std::set<std::uint64_t> seen;
     for (const nni::TrialJobDetail& trial : stored.trials)
       if (const auto point = space.to_point(trial.parameters)) seen.insert(space.index_of(*point));
+    for (const nni::ResultImported& result : stored.snapshot.imported)
+      if (const auto point = space.to_point(result.parameters)) seen.insert(space.index_of(*point));
     return seen.size() == *space.size();
   };
   const bool exhausted =
-      history_.space_is_known
+      history_.space_is_known && !history_.changed_late
           ? is_exhausted(history_.spaces.back())
           : std::any_of(history_.spaces.begin(), history_.spaces.end(), is_exhausted);
   const auto [least, most] = std::minmax_element(history_.limits.begin(), history_.limits.end());
-  const std::uint64_t at_least = history_.limit_is_known ? history_.limits.back() : *least;
+  const std::uint64_t at_least = history_.limit_is_known && !history_.changed_late ? history_.limits.back() : *least;
   const std::uint64_t at_most = std::max(*most, history_.ordered_before);
   const bool stopped = summary.status == nni::ExperimentStatus::stopped;
   invariants_->check(
@@ -248,7 +251,8 @@ inline void Round::check_trials(const Stored& stored, bool whole) {
     if (!is_terminal(trial.status)) continue;
     const auto found = trial.attempts == 0 ? calls.end() : calls.find(nni::RunId{trial.trial, trial.attempts - 1});
     const Call* const call = found == calls.end() ? nullptr : &found->second;
-    const bool calm = !history_.cancelled_any && !history_.limited_duration && !history_.stopped_any;
+    const bool calm =
+        !history_.cancelled_any && !history_.limited_duration && !history_.assessed && !history_.stopped_any;
     bool right = false;
     switch (trial.status) {
       case TrialJobStatus::succeeded:
@@ -258,7 +262,7 @@ inline void Round::check_trials(const Stored& stored, bool whole) {
         break;
       case TrialJobStatus::failed: right = call != nullptr && call->threw; break;
       case TrialJobStatus::user_canceled: right = history_.cancelled_any; break;
-      case TrialJobStatus::early_stopped: right = history_.limited_duration; break;
+      case TrialJobStatus::early_stopped: right = history_.limited_duration || history_.assessed; break;
       default: break;
     }
     if (calm && call != nullptr)
@@ -273,6 +277,20 @@ inline void Round::check_trials(const Stored& stored, bool whole) {
   }
 }
 
+inline void Round::check_imports(const Stored& stored, bool run_failed) {
+  std::vector<std::string> kept;
+  for (const nni::ResultImported& result : stored.snapshot.imported) kept.push_back(result.parameters.text());
+  // A run that failed may have done so before it recorded them.
+  const bool whole = kept.size() == history_.imported.size() || (run_failed && kept.size() < history_.imported.size());
+  invariants_->check(
+      "results from elsewhere are kept in their order, each once",
+      whole && std::equal(kept.begin(), kept.end(), history_.imported.begin()), [&] {
+        return std::to_string(kept.size()) + " are in the store, " + std::to_string(history_.imported.size()) +
+               " were told";
+      });
+  history_.imported = std::move(kept);
+}
+
 inline void Round::check_suggestions(const Stored& stored) {
   std::vector<nni::SearchSpace> spaces;
   bool small = true;
@@ -280,17 +298,12 @@ inline void Round::check_suggestions(const Stored& stored) {
     spaces.push_back(space_number(number));
     small = small && spaces.back().size().has_value();
   }
-  // Random and Tpe forget what did not fit a space in between.
-  bool returns = false;
-  for (std::size_t index = 1; index < history_.spaces.size(); ++index)
-    returns =
-        returns ||
-        (history_.spaces[index] != history_.spaces[index - 1] &&
-         std::find(history_.spaces.begin(), history_.spaces.begin() + static_cast<long>(index),
-                   history_.spaces[index]) != history_.spaces.begin() + static_cast<long>(index));
   const auto all_are = [&](TunerKind kind) {
     return std::all_of(history_.tuners.begin(), history_.tuners.end(), [&](TunerKind one) { return one == kind; });
   };
+  const std::vector<nni::ResultImported>& imported = stored.snapshot.imported;
+  std::size_t told = 0;  // of the imported ones
+  std::set<std::string> elsewhere;
   std::set<std::string> texts;
   std::set<std::uint64_t> ids;
   for (const nni::TrialJobDetail& trial : stored.trials) {
@@ -302,9 +315,13 @@ inline void Round::check_suggestions(const Stored& stored) {
     invariants_->check("no suggestion has the id of another", ids.insert(trial.parameter.value).second, [&] {
       return text_of(trial);
     });
-    if ((small && !returns) || all_are(TunerKind::grid))
-      invariants_->check("nothing is suggested twice, in a small space or by the grid",
-                         texts.insert(trial.parameters.text()).second, [&] { return text_of(trial); });
+    if (!small && !all_are(TunerKind::grid)) continue;
+    for (; told < imported.size() && imported[told].after <= trial.trial.sequence(); ++told)
+      elsewhere.insert(imported[told].parameters.text());
+    invariants_->check("nothing is suggested twice, in a small space or by the grid",
+                       texts.insert(trial.parameters.text()).second, [&] { return text_of(trial); });
+    invariants_->check("nothing is suggested that was imported, in a small space or by the grid",
+                       elsewhere.count(trial.parameters.text()) == 0, [&] { return text_of(trial); });
   }
   const bool repeatable = all_are(TunerKind::grid) || all_are(TunerKind::random);
   if (!repeatable || history_.spaces.size() != 1) return;
@@ -312,7 +329,16 @@ inline void Round::check_suggestions(const Stored& stored) {
   phase.space = history_.spaces.front();
   AnyTuner reference = tuner(phase);
   reference.start(spaces.front(), nni::Objectives(plan_.direction));
+  told = 0;
   for (const nni::TrialJobDetail& trial : stored.trials) {
+    for (; told < imported.size() && imported[told].after <= trial.trial.sequence(); ++told) {
+      nni::TrialOutcome outcome;
+      outcome.parameter = nni::imported_parameter;
+      outcome.parameters = imported[told].parameters;
+      outcome.status = nni::TrialJobStatus::succeeded;
+      outcome.value = imported[told].value;
+      reference.observe(outcome);
+    }
     const auto expected = reference.generate(nni::ParameterId{trial.trial.sequence()});
     invariants_->check("suggestions go on as without a resume", expected && *expected == trial.parameters, [&] {
       return text_of(trial) + "\n  expected " + (expected ? expected->text() : "nothing more");
@@ -328,8 +354,10 @@ inline void Round::check_conversion(const Stored& stored) {
   const Stored there = read(to, id_, plan_.direction, 5);
   std::uint64_t metrics = 0;
   for (const auto& values : stored.metrics) metrics += values.size();
-  bool equal = there.trials.size() == stored.trials.size() && copied.trials == stored.trials.size() &&
-               copied.metrics == metrics && there.snapshot.unfinished.size() == stored.snapshot.unfinished.size();
+  bool equal =
+      there.trials.size() == stored.trials.size() && copied.trials == stored.trials.size() &&
+      copied.metrics == metrics && there.snapshot.imported.size() == stored.snapshot.imported.size() &&
+      there.snapshot.unfinished.size() == stored.snapshot.unfinished.size();
   std::string where = "the counts";
   for (std::size_t index = 0; equal && index < stored.trials.size(); ++index) {
     equal = text_of(there.trials[index]) == text_of(stored.trials[index]) &&

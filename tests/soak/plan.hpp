@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <string>
@@ -42,6 +43,10 @@ struct Phase {
   std::size_t concurrency = 1;
   std::uint64_t max_trials = 1;
   std::size_t space = 0;
+  bool assesses = false;            ///< `MedianStop` judges the trials
+  std::size_t imports = 0;          ///< so many results from elsewhere are told
+  std::size_t import_space = 0;     ///< that they come from
+  std::uint64_t import_series = 0;  ///< another phase with the same series has some of the same results
   bool retry_failed = false;
   std::uint32_t max_retries = 0;
   bool limits_duration = false;
@@ -59,9 +64,11 @@ struct Plan {
 };
 
 /// The spaces that rounds choose from. Some are small, so that they come to an end.
+constexpr std::size_t space_count = 8;
+
 inline nni::SearchSpace space_number(std::size_t number) {
   using nni::branch, nni::choice, nni::loguniform, nni::normal, nni::quniform, nni::randint, nni::uniform;
-  switch (number % 6) {
+  switch (number) {
     case 0: return {uniform("x", -5.0, 5.0)};
     case 1: return {uniform("x", -2.0, 5.0), choice("kind", {"a", "b", "c \"quoted\""})};
     case 2: return {choice("a", {1, 2, 3}), randint("n", 0, 5), choice("flag", {true, false})};
@@ -69,11 +76,20 @@ inline nni::SearchSpace space_number(std::size_t number) {
       return {
           choice("model", {branch("deep", {loguniform("lr", 1e-4, 1e-1)}), branch("flat")}), uniform("y", 0.0, 1.0)};
     case 4: return {quniform("q", 0.0, 10.0, 1.0), choice("a", {1, 2, 3})};
-    default: return {normal("n", 0.0, 1.0), uniform("u", 0.0, 1.0), randint("k", -3, 3)};
+    case 5: return {normal("n", 0.0, 1.0), uniform("u", 0.0, 1.0), randint("k", -3, 3)};
+    // What comes from 2 may fit these two, with more than they ask for.
+    case 6: return {choice("a", {2, 3, 4}), randint("n", 2, 7)};
+    default: return {choice("flag", {false, true}), choice("a", {1, 2, 3, 4})};
   }
 }
 
-inline std::vector<Step> draw_steps(std::mt19937_64& random, std::uint64_t trials) {
+/// A small space, or any.
+inline std::size_t draw_space(std::mt19937_64& random, bool small) {
+  constexpr std::size_t small_ones[] = {2, 4, 6, 7};
+  return small ? small_ones[random() % std::size(small_ones)] : random() % space_count;
+}
+
+inline std::vector<Step> draw_steps(std::mt19937_64& random, std::uint64_t trials, bool small) {
   std::vector<Step> steps;
   std::size_t after = 0;
   for (std::uint64_t count = random() % 7; count > 0; --count) {
@@ -83,9 +99,7 @@ inline std::vector<Step> draw_steps(std::mt19937_64& random, std::uint64_t trial
       case 0:
       case 1: add(Step::What::set_concurrency, 1 + random() % 8); break;
       case 2: add(Step::What::set_max_trials, 1 + random() % (2 * trials)); break;
-      case 3:
-        if (random() % 2 == 0) add(Step::What::update_space, random() % 6);
-        break;
+      case 3: add(Step::What::update_space, draw_space(random, small)); break;
       case 4:
       case 5:
         add(Step::What::pause);
@@ -113,21 +127,27 @@ inline Plan draw_plan(std::uint64_t seed) {
   plan.direction = one_in(2) ? nni::minimize : nni::maximize;
   Phase phase;
   phase.tuner = static_cast<TunerKind>(random() % 3);
-  phase.space = random() % 6;
+  const bool small = one_in(2);
+  phase.space = draw_space(random, small);
   phase.concurrency = 1 + random() % 8;
   phase.max_trials = 1 + random() % 30;
+  phase.assesses = one_in(4);
   if (one_in(5)) phase.max_retries = 1 + static_cast<std::uint32_t>(random() % 2);
   phase.limits_duration = one_in(7);
   const bool has_faults = plan.store != StoreKind::memory && one_in(3);
   for (std::uint64_t count = 1 + random() % 3; count > 0; --count) {
-    phase.steps = draw_steps(random, phase.max_trials);
+    phase.steps = draw_steps(random, phase.max_trials, small);
+    phase.imports = one_in(4) ? 1 + random() % 12 : 0;
+    phase.import_space = one_in(2) ? phase.space : draw_space(random, small);
+    phase.import_series = random() % 2;
     phase.fault = has_faults && one_in(2) ? std::optional<std::size_t>(1 + random() % 60) : std::nullopt;
     phase.no_space = one_in(2);
     plan.phases.push_back(phase);
     if (!one_in(3)) phase.max_trials += 1 + random() % 12;
     if (one_in(2)) phase.concurrency = 1 + random() % 8;
-    if (one_in(5)) phase.tuner = static_cast<TunerKind>(random() % 3);
-    if (one_in(6)) phase.space = random() % 6;
+    if (one_in(3)) phase.tuner = static_cast<TunerKind>(random() % 3);
+    if (one_in(3)) phase.space = draw_space(random, small);
+    if (one_in(4)) phase.assesses = !phase.assesses;
     phase.retry_failed = one_in(4);
   }
   if (one_in(4)) plan.convert_to = static_cast<StoreKind>(random() % 3);
@@ -142,6 +162,10 @@ inline std::string text_of(const Plan& plan) {
             std::to_string(phase.concurrency) + " max_trials " + std::to_string(phase.max_trials);
     if (phase.max_retries != 0) text += " max_retries " + std::to_string(phase.max_retries);
     if (phase.limits_duration) text += " max_trial_duration";
+    if (phase.assesses) text += " median_stop";
+    if (phase.imports != 0)
+      text += " imports " + std::to_string(phase.imports) + " of space " + std::to_string(phase.import_space) +
+              " series " + std::to_string(phase.import_series);
     if (phase.retry_failed) text += " retry_failed";
     if (phase.fault)
       text += (phase.no_space ? " full disk at call " : " fault at call ") + std::to_string(*phase.fault);

@@ -10,11 +10,13 @@
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -39,14 +41,17 @@ class History {
   History() = default;
 
   std::vector<std::uint64_t> limits;  ///< of trials, in force at one time or another in the present run
-  bool limit_is_known = true;         ///< the last of them is in force
+  bool limit_is_known = true;         ///< the last of them is in force, here or in the next run
   std::vector<std::size_t> spaces;    ///< numbers of all that were in force so far
-  bool space_is_known = true;         ///< the last of them is in force
+  bool space_is_known = true;         ///< the last of them is in force, here or in the next run
+  bool changed_late = false;          ///< some change may have come when the present run was ending
   std::size_t concurrency = 1;        ///< the largest one that was asked for
   std::vector<TunerKind> tuners;      ///< all so far
   bool was_stopped = false;           ///< in the present run
   bool cancelled_any = false;         ///< some trial, at any time
   bool limited_duration = false;      ///< at any time
+  bool assessed = false;              ///< at any time
+  std::vector<std::string> imported;  ///< parameters of the results from elsewhere, in the order of their telling
   bool retried_failed = false;        ///< in the present run
   bool had_fault = false;             ///< some call of the store failed, at any time
   bool stopped_any = false;           ///< some run was stopped, or failed
@@ -96,6 +101,22 @@ class Round {
     return AnyTuner(nni::tuning::Random(std::move(space), seed));
   }
 
+  // Results of a series: the first so many of a sequence that depends on space and series only. Equal parameters have
+  // equal values.
+  [[nodiscard]] static std::vector<nni::ResultImported> results_for(const Phase& phase) {
+    nni::tuning::Random source(space_number(phase.import_space), nni::seed(100 + phase.import_series));
+    std::vector<nni::ResultImported> results;
+    for (std::uint64_t number = 0; number < phase.imports; ++number) {
+      std::optional<nni::Parameters> parameters = source.generate(nni::ParameterId{number});
+      if (!parameters) break;
+      nni::ResultImported& result = results.emplace_back();
+      result.value = static_cast<double>(std::hash<std::string>()(parameters->text()) % 1000) / 100.0;
+      if (number % 3 == 1) result.history = {result.value + 1.0, result.value};
+      result.parameters = *std::move(parameters);
+    }
+    return results;
+  }
+
   void run_phase(const Phase& phase, bool first);
   void note_begin(const Phase& phase, bool first);
   nni::Observer observer(const Phase& phase);
@@ -105,6 +126,7 @@ class Round {
   void check_summary(const Stored& stored, const nni::Summary& summary);
   void check_store(const Stored& stored, bool run_failed);
   void check_trials(const Stored& stored, bool whole);
+  void check_imports(const Stored& stored, bool run_failed);
   void check_suggestions(const Stored& stored);
   void check_conversion(const Stored& stored);
 
@@ -114,6 +136,16 @@ class Round {
     invariants_->check("a request is refused only when the experiment has ended", answer || ended, [] {
       return "control() answered false while it ran";
     });
+  }
+
+  bool recorded(const nni::Control& control) {
+    const bool answer = control.wait_until_recorded();
+    const bool ended = control.phase() == nni::Control::Phase::ended;
+    if (ended) history_.changed_late = true;
+    invariants_->check("records are waited for in vain only when the experiment has ended", answer || ended, [] {
+      return "wait_until_recorded() answered false while it ran";
+    });
+    return answer;
   }
 
   Plan plan_;
@@ -153,8 +185,14 @@ inline void Round::note_begin(const Phase& phase, bool first) {
   history_.concurrency = std::max(history_.concurrency, phase.concurrency);
   history_.tuners.push_back(phase.tuner);
   history_.was_stopped = false;
+  history_.changed_late = false;
   history_.limited_duration |= phase.limits_duration;
+  history_.assessed |= phase.assesses;
   history_.retried_failed = phase.retry_failed;
+  for (const nni::ResultImported& result : results_for(phase))
+    if (std::find(history_.imported.begin(), history_.imported.end(), result.parameters.text()) ==
+        history_.imported.end())
+      history_.imported.push_back(result.parameters.text());
   history_.told.clear();
 }
 
@@ -199,6 +237,12 @@ inline void Round::run_phase(const Phase& phase, bool first) {
   options.retry_backoff = std::chrono::milliseconds(1);
   if (phase.limits_duration) options.max_trial_duration = std::chrono::milliseconds(4);
 
+  // A store that fails while a stop is under way is not waited for.
+  std::atomic<bool> unrecorded = false;
+  options.log = [&unrecorded](nni::LogLevel, std::string_view, std::string_view text) {
+    if (text.find("the end could not be recorded") != std::string_view::npos) unrecorded = true;
+  };
+
   std::optional<nni::Summary> summary;
   std::exception_ptr failure;
   const int burnt = fuse_.burnt();
@@ -207,7 +251,8 @@ inline void Round::run_phase(const Phase& phase, bool first) {
     nni::Experiment experiment{
         std::move(options),
         nni::platforms::InProcess{[this](nni::TrialHandle& trial) { oracle_.run(trial); }, {.threads = 8}}, store(),
-        tuner(phase)};
+        tuner(phase), AnyAssessor(phase.assesses)};
+    experiment.import_results(results_for(phase));
     experiment.observe(observer(phase));
     const nni::Control control = experiment.control();
     std::jthread runs([&] {
@@ -241,7 +286,14 @@ inline void Round::run_phase(const Phase& phase, bool first) {
     invariants_->check(
         "an experiment fails only when its store does", faults != 0, [&] { return "run() threw: " + reason; });
   }
-  if (phase.fault && faults != 0 && !failure)
+  if (unrecorded) {
+    invariants_->check(
+        "an end is recorded unless the store failed", faults != 0, [] { return "the end could not be recorded"; });
+    summary.reset();
+    history_.stopped_any = history_.failed_any = true;
+    history_.limit_is_known = history_.space_is_known = false;
+  }
+  if (phase.fault && faults != 0 && summary)
     invariants_->check("an experiment outlives one failed call of its store", true, [] { return ""; });
   check(summary);
 }
@@ -270,14 +322,14 @@ inline void Round::step(const Step& step, const nni::Control& control) {
       taken(answer, control);
       if (answer) history_.limits.push_back(step.value);
       // Recorded: it is in force, whatever comes.
-      if (answer) history_.limit_is_known = control.wait_until_recorded();
+      if (answer) history_.limit_is_known = recorded(control);
       break;
     }
     case Step::What::update_space: {
       const bool answer = control.update_search_space(space_number(step.value));
       taken(answer, control);
       if (answer) history_.spaces.push_back(step.value);
-      if (answer) history_.space_is_known = control.wait_until_recorded();
+      if (answer) history_.space_is_known = recorded(control);
       break;
     }
     case Step::What::pause: taken(control.pause(), control); break;
@@ -293,7 +345,7 @@ inline void Round::step(const Step& step, const nni::Control& control) {
       });
       break;
     }
-    case Step::What::recorded: static_cast<void>(control.wait_until_recorded()); break;  // false: it is ending
+    case Step::What::recorded: recorded(control); break;
     case Step::What::stop:
       taken(control.stop(), control);
       history_.was_stopped = history_.stopped_any = true;

@@ -119,12 +119,16 @@ int main(int argc, char** argv) {
       "the store holds no value that no trial reported",
       "a suggestion comes from a space that was in force",
       "no suggestion has the id of another",
+      "results from elsewhere are kept in their order, each once",
       "nothing is suggested twice, in a small space or by the grid",
+      "nothing is suggested that was imported, in a small space or by the grid",
       "suggestions go on as without a resume",
       "a request is refused only when the experiment has ended",
+      "records are waited for in vain only when the experiment has ended",
       "behind the end nothing is taken any more",
       "an experiment outlives one failed call of its store",
       "an experiment fails only when its store does",
+      "an end is recorded unless the store failed",
       "a copy in another store is equal"};
   std::printf("seed %llu\n", static_cast<unsigned long long>(arguments.seed));
   std::fflush(stdout);
