@@ -4,8 +4,8 @@
 #   scripts/crash.sh [--preset NAME] [--full] [--no-install] [OPTION...]
 #
 # Every named point at its first, second and a random passage, 60 kills at random times, and three programs with a broken
-# promise that have to be caught. The last line is "N passed, N failed, N skipped"; the counts are in crash.json in the
-# build folder.
+# promise that have to be caught. Managers keep SQLite files and journals in turn. The last line is "N passed, N failed, N
+# skipped"; the counts are in crash.json in the build folder.
 #
 #   --preset NAME   a preset of CMakePresets.json: asan (default), dev, header-only, release, clang
 #   --full          350 random kills instead: 200 of the manager, 50 each of the keeper, of both, and while resuming

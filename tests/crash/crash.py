@@ -4,7 +4,8 @@
 Started by scripts/crash.sh, which builds the programs. Three kinds of jobs:
 
   points    the process kills itself at a named point (include/nni/core/crash_point.hpp), at the first, the second and a
-            random passage, in a fresh experiment and in one that is being resumed after a kill
+            random passage, in a fresh experiment and in one that is being resumed after a kill; from one to the next, and
+            from one seed to the next, the store changes between SQLite and the journal
   kills     kills from outside at random times; whoever is killed stays away for 0 to 3 s
   sabotage  programs with one promise broken, which the checks must catch
 
@@ -43,19 +44,22 @@ KEEPER_POINTS = [
     "started recorded", "message received", "committed", "before acknowledgement", "exit seen", "ended recorded",
     "checkpoint", "clean-up",
 ]  # fmt: skip
-POINTS = MANAGER_POINTS + [f"keeper: {name}" for name in KEEPER_POINTS]
+KEEPER = "keeper: "
+POINTS = MANAGER_POINTS + [KEEPER + name for name in KEEPER_POINTS]
 
 
 class Shape:
     """What kind of experiment is killed."""
 
-    def __init__(self, trials, concurrency, *arguments):
-        self.trials, self.concurrency, self.arguments = trials, concurrency, arguments
+    def __init__(self, store, trials, concurrency, *arguments):
+        self.store, self.trials, self.concurrency, self.arguments = store, trials, concurrency, arguments
 
 
-SMALL = Shape(4, 2, "values", "6", "0")
-LARGE = Shape(4, 2, "values", "25", "100000")  # enough to checkpoint the store's log and to rewrite the spool
-TIMED = Shape(8, 4, "timed")  # 50 to 2,000 ms each, a value every 10 ms
+SMALL = Shape("sqlite", 4, 2, "values", "6", "0")
+SMALL_JOURNAL = Shape("journal", 4, 2, "values", "6", "0")
+LARGE = Shape("sqlite", 4, 2, "values", "25", "100000")  # enough to checkpoint the log and to rewrite the spool
+TIMED = Shape("sqlite", 8, 4, "timed")  # 50 to 2,000 ms each, a value every 10 ms
+TIMED_JOURNAL = Shape("journal", 8, 4, "timed")
 
 # (what is broken, where it is killed, what the checks say to it)
 SABOTAGES = [
@@ -65,8 +69,11 @@ SABOTAGES = [
 ]
 
 
-def shape_of(point):
-    return LARGE if point.endswith("checkpoint") else SMALL
+def shapes_of(point):
+    """The experiments in which a point is passed; kills take turns with them."""
+    if point.endswith("checkpoint"):
+        return [LARGE]
+    return [SMALL] if point.startswith(KEEPER) else [SMALL, SMALL_JOURNAL]
 
 
 class Trouble(Exception):
@@ -92,8 +99,8 @@ class Experiment:
         if point:
             environment |= {"NNI_CRASH_POINT": point, "NNI_CRASH_MARK": str(self.directory / f"mark{self.session}")}
         shape = self.shape
-        command = [self.tools.manager, self.directory, self.session, shape.trials, shape.concurrency, self.sabotage]
-        command += [self.tools.trial, self.directory / "account", *shape.arguments]
+        command = [self.tools.manager, self.directory, self.session, shape.trials, shape.concurrency]
+        command += [shape.store, self.sabotage, self.tools.trial, self.directory / "account", *shape.arguments]
         with open(self.output(), "wb") as output:
             self.started = time.monotonic()
             self.process = subprocess.Popen(
@@ -221,7 +228,7 @@ class Result:
     """What a job came to."""
 
     def __init__(self, name):
-        self.name, self.hit, self.violations, self.windows = name, False, [], []
+        self.name, self.shape, self.hit, self.violations, self.windows = name, None, False, [], []
         self.counts = collections.Counter()
         self.note = ""
 
@@ -258,11 +265,10 @@ class Tools:
             finally:
                 experiment.remove()
 
-    def passages(self, point, resuming):
-        shape = shape_of(point)
+    def passages(self, shape, point, resuming):
         if not resuming:
             return self.fresh[shape][point]
-        return self.resumed[shape, point.startswith("keeper: ")][point]
+        return self.resumed[shape, point.startswith(KEEPER)][point]
 
 
 def interrupt(experiment, with_keeper):
@@ -295,11 +301,12 @@ def guarded(job):
 
 
 @guarded
-def point_job(tools, result, point, count, resuming):
+def point_job(tools, result, shape, point, count, resuming):
     """Kills at the given passage of a point, then finishes."""
-    experiment = Experiment(tools, shape_of(point))
+    result.shape = shape
+    experiment = Experiment(tools, shape)
     try:
-        of_keeper = point.startswith("keeper: ")
+        of_keeper = point.startswith(KEEPER)
         if resuming:
             interrupt(experiment, with_keeper=of_keeper)
         experiment.keepers_killed = of_keeper
@@ -324,7 +331,7 @@ def point_job(tools, result, point, count, resuming):
 def kill_job(tools, result, kind, most):
     """Kills from outside, up to `most` times, at random times; then finishes."""
     numbers = random.Random(f"{tools.seed} {result.name}")
-    experiment = Experiment(tools, TIMED)
+    experiment = Experiment(tools, numbers.choice([TIMED, TIMED_JOURNAL]))
     try:
         experiment.start()
         while result.counts["kills"] < most:
@@ -354,6 +361,7 @@ def kill_job(tools, result, kind, most):
                 experiment.start()
         experiment.finish()
         result.violations = experiment.check(tools.expected[TIMED])
+        result.counts[f"kills_{experiment.shape.store}"] = result.counts["kills"]
         result.counts.update(experiment.counts)
     finally:
         experiment.remove()
@@ -412,14 +420,20 @@ def run_points(jobs, seed):
     """@returns {(point, resuming): [(n, result)]}"""
     futures = {}
     for point in POINTS:
+        shapes = shapes_of(point)
+        turn = seed
         for resuming in (False, True):
-            count = jobs.tools.passages(point, resuming)
             numbers = random.Random(f"{seed} {point} {resuming}")
-            passages = [1, 2] + ([numbers.randint(3, count)] if count > 2 else [])
-            for n in passages:
-                name = f"point {point}#{n}{' while resuming' if resuming else ''}"
-                if n <= max(count, 1) and jobs.wants(name):
-                    future = jobs.submit(point_job, name, point, n, resuming)
+            for at in range(3):
+                shape = shapes[turn % len(shapes)]
+                count = jobs.tools.passages(shape, point, resuming)
+                n = at + 1 if at < 2 else numbers.randint(3, max(count, 3))
+                if n > max(count, 1):
+                    continue
+                turn += 1
+                name = f"point {point}#{n}{' while resuming' if resuming else ''}, {shape.store}"
+                if jobs.wants(name):
+                    future = jobs.submit(point_job, name, shape, point, n, resuming)
                     futures.setdefault((point, resuming), []).append((n, future))
     return {key: [(n, jobs.take(future)) for n, future in rows] for key, rows in futures.items()}
 
@@ -456,9 +470,12 @@ def print_points(points):
             return "-"
         n, result = rows[at]
         text = "FAILED" if result.violations else "hit" if result.hit else "not passed"
+        if result.hit and result.shape is SMALL_JOURNAL:
+            text += " (j)"
         return f"{text} ({n:,})" if at == 2 else text
 
-    print("\npoint                           first       second      n-th            resuming:   second      n-th")
+    print("\n(j): the manager kept a journal, in the other experiments an SQLite file")
+    print("point                           first       second      n-th            resuming:   second      n-th")
     unhit = []
     for point in POINTS:
         both = [points.get((point, resuming), []) for resuming in (False, True)]
@@ -519,7 +536,7 @@ def run_all(options, work, begin):
     tools = Tools(options, work)
     jobs = Jobs(tools, options)
     try:
-        for measured in [jobs.pool.submit(tools.measure, shape) for shape in (SMALL, LARGE, TIMED)]:
+        for measured in [jobs.pool.submit(tools.measure, shape) for shape in (SMALL, LARGE, TIMED, SMALL_JOURNAL)]:
             measured.result()
     except Trouble as trouble:
         print(f"   FAILED: {trouble}\n0 passed, 1 failed, 0 skipped")

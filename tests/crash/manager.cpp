@@ -1,10 +1,11 @@
 // The manager of the crash tests, and its own keeper.
 //
-//   crash_manager DIRECTORY SESSION TRIALS CONCURRENCY SABOTAGE TRIAL [ARGUMENT...]
+//   crash_manager DIRECTORY SESSION TRIALS CONCURRENCY STORE SABOTAGE TRIAL [ARGUMENT...]
 //
-// Runs or resumes the experiment `crash` below DIRECTORY. SESSION counts the starts of this program, from 0. SABOTAGE is
-// `none`, `no_intent`, `no_sync` or `no_deduplication`. What the tuner is told is appended to DIRECTORY/tuner, a line
-// each: session, trial, value. On standard output: `begun NANOSECONDS ADOPTED` (the monotonic clock), `done STATUS`.
+// Runs or resumes the experiment `crash` below DIRECTORY. SESSION counts the starts of this program, from 0. STORE is
+// `sqlite` or `journal`; SABOTAGE is `none`, `no_intent`, `no_sync` or `no_deduplication`. What the tuner is told is
+// appended to DIRECTORY/tuner, a line each: session, trial, value. On standard output: `begun NANOSECONDS ADOPTED` (the
+// monotonic clock), `done STATUS`.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include <nni/datastore/journal.hpp>
+#include <nni/datastore/sqlite.hpp>
 #include <nni/experiment/experiment.hpp>
 #include <nni/keeper/run_if_asked.hpp>
 #include <nni/tuning/random.hpp>
@@ -70,17 +73,18 @@ void print(const std::string& line) {
   std::fflush(stdout);
 }
 
-int run(char** argv, int argc) {
+template <class Store>
+int run(Store store, char** argv, int argc) {
   const std::string directory = argv[1];
   const auto session = static_cast<std::uint32_t>(std::strtoul(argv[2], nullptr, 10));
-  const nni_test::Sabotage sabotage = parse_sabotage(argv[5]);
+  const nni_test::Sabotage sabotage = parse_sabotage(argv[6]);
   nni::ExperimentOptions options;
   options.id = "crash";
   options.directory = directory;
   options.resume = nni::Resume::if_exists;
   options.concurrency = std::strtoul(argv[4], nullptr, 10);
   options.max_trials = std::strtoul(argv[3], nullptr, 10);
-  options.trial_command = nni::Command(std::vector<std::string>(argv + 6, argv + argc));
+  options.trial_command = nni::Command(std::vector<std::string>(argv + 7, argv + argc));
   options.log = [](nni::LogLevel level, std::string_view module, std::string_view text) {
     std::fprintf(stderr, "%s (%s) %s\n", std::string(nni::to_string(level)).c_str(), std::string(module).c_str(),
                  std::string(text).c_str());
@@ -89,7 +93,7 @@ int run(char** argv, int argc) {
   nni::Experiment experiment{
       std::move(options),
       nni_test::CrashService{{.launch = nni::platforms::Launch::keeper, .keeper = "/proc/self/exe"}, sabotage, session},
-      nni_test::CrashStore{{.directory = directory}, sabotage},
+      nni_test::CrashStore<Store>{std::move(store), sabotage},
       AccountingTuner{std::move(space), directory + "/tuner", argv[2]}};
   nni::Observer observer;
   observer.on_start = [](const nni::ExperimentStart& start) {
@@ -107,9 +111,10 @@ int run(char** argv, int argc) {
 
 int main(int argc, char** argv) {
   if (const auto code = nni::keeper::run_if_asked(argc, argv)) return *code;
-  if (argc < 7) return 2;
+  if (argc < 8) return 2;
   try {
-    return run(argv, argc);
+    if (std::string_view(argv[5]) == "journal") return run(nni::datastore::Journal{{.directory = argv[1]}}, argv, argc);
+    return run(nni::datastore::Sqlite{{.directory = argv[1]}}, argv, argc);
   } catch (const std::exception& error) {
     print(std::string("failed ") + error.what());
     return 1;

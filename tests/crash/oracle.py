@@ -50,43 +50,81 @@ def read_tuner(path):
     return sessions
 
 
-def read_value(data):
-    """A stored value: JSON text in a JSON string; a number, or an object with one."""
-    value = json.loads(json.loads(data))
-    return value["default"] if isinstance(value, dict) else value
-
-
 class Store:
-    """What the experiment recorded, read by plain SQL."""
+    """What the experiment recorded, read without the library."""
 
-    def __init__(self, file):
-        base = sqlite3.connect(f"file:{file}?mode=ro", uri=True)
-        self.status = base.execute("SELECT status FROM nni_experiment").fetchone()[0]
-        self.integrity = base.execute("PRAGMA integrity_check").fetchone()[0]
-        self.trials = {
-            number - 1: (status, attempts)
-            for number, status, attempts in base.execute("SELECT number, status, attempts FROM nni_trials")
-        }
+    def __init__(self):
+        self.status, self.damage = None, None
+        self.trials = {}  # sequence: (status, attempts)
         self.runs = {}  # (sequence, attempt): (job, ended, code, message)
-        for number, attempt, *rest in base.execute(
-            "SELECT trial, attempt, job, ended, code, message FROM nni_runs ORDER BY trial, attempt"
-        ):
-            self.runs[number - 1, attempt] = rest
-        sequences = dict(base.execute("SELECT trialJobId, sequenceId FROM TrialJobEvent WHERE event = 'WAITING'"))
         self.values, self.finals = {}, {}  # (sequence, attempt): values in the order of the store
-        latest = {}
-        for sequence, attempt in self.runs:
-            latest[sequence] = max(attempt, latest.get(sequence, 0))
-        for job, kind, data in base.execute("SELECT trialJobId, type, data FROM MetricData ORDER BY rowid"):
-            self.keep((sequences[job], latest.get(sequences[job], 0)), kind, data)
-        for number, attempt, kind, data in base.execute(
-            "SELECT trial, attempt, type, data FROM nni_earlier_metrics ORDER BY trial, attempt, position"
-        ):
-            self.keep((number - 1, attempt), kind, data)
-        base.close()
 
-    def keep(self, run, kind, data):
-        (self.finals if kind == "FINAL" else self.values).setdefault(run, []).append(read_value(data))
+    def keep(self, run, kind, value):
+        number = value["default"] if isinstance(value, dict) else value
+        (self.finals if kind == "FINAL" else self.values).setdefault(run, []).append(number)
+
+
+def read_store(directory):
+    """@returns the `Store` of an experiment, whichever kind it has"""
+    file = directory / "db" / "nni.sqlite"
+    return read_sqlite(file) if file.exists() else read_journal(directory / "db" / "nni.journal")
+
+
+def read_sqlite(file):
+    store = Store()
+    base = sqlite3.connect(f"file:{file}?mode=ro", uri=True)
+    store.status = base.execute("SELECT status FROM nni_experiment").fetchone()[0]
+    integrity = base.execute("PRAGMA integrity_check").fetchone()[0]
+    store.damage = None if integrity == "ok" else integrity
+    for number, status, attempts in base.execute("SELECT number, status, attempts FROM nni_trials"):
+        store.trials[number - 1] = (status, attempts)
+    for number, attempt, *rest in base.execute(
+        "SELECT trial, attempt, job, ended, code, message FROM nni_runs ORDER BY trial, attempt"
+    ):
+        store.runs[number - 1, attempt] = tuple(rest)
+    sequences = dict(base.execute("SELECT trialJobId, sequenceId FROM TrialJobEvent WHERE event = 'WAITING'"))
+    latest = {}
+    for sequence, attempt in store.runs:
+        latest[sequence] = max(attempt, latest.get(sequence, 0))
+    # A value is JSON text in a JSON string.
+    for job, kind, data in base.execute("SELECT trialJobId, type, data FROM MetricData ORDER BY rowid"):
+        store.keep((sequences[job], latest.get(sequences[job], 0)), kind, json.loads(json.loads(data)))
+    for number, attempt, kind, data in base.execute(
+        "SELECT trial, attempt, type, data FROM nni_earlier_metrics ORDER BY trial, attempt, position"
+    ):
+        store.keep((number - 1, attempt), kind, json.loads(json.loads(data)))
+    base.close()
+    return store
+
+
+def read_journal(file):
+    store = Store()
+    what = {"event": None}
+    for line in file.read_text(encoding="ascii").splitlines()[1:]:
+        what = json.loads(line[9:])
+        if what["event"] == "profile":
+            store.status = what["status"]
+        if "trial" not in what:
+            continue
+        sequence = what["trial"] - 1
+        run = (sequence, what.get("attempt", 0))
+        status, attempts = store.trials.get(sequence, ("WAITING", 0))
+        if what["event"] != "ordered":
+            attempts = max(attempts, run[1] + 1)
+        if what["event"] == "metric":
+            store.keep(run, what["kind"], what["value"])
+        elif what["event"] == "ended":
+            status = what["status"]
+            job = store.runs.get(run, (None,))[0]
+            store.runs[run] = (job, what["how"], what["code"], what["message"])
+        elif what["event"] == "started":
+            store.runs[run] = (what["job"], *store.runs.get(run, (None, None, None, None))[1:])
+        elif what["event"] == "intended":
+            store.runs[run] = (None, None, None, None)
+        store.trials[sequence] = (status, attempts)
+    if what["event"] != "closed":
+        store.damage = f"the last line is {what}"
+    return store
 
 
 def processes_of(directory):
@@ -130,12 +168,12 @@ def check(directory, trials, expected, manager_only):
         violations.append((kind, text))
 
     account, tuner = read_account(directory / "account"), read_tuner(directory / "tuner")
-    store = Store(directory / "crash" / "db" / "nni.sqlite")
+    store = read_store(directory / "crash")
     counts = {"trials": trials, "runs": len(account), "values": 0, "values_acknowledged": 0}
     counts |= {"finished_trials_lost": 0, "trials_doubled": 0, "values_lost": 0, "values_doubled": 0}
 
-    if store.integrity != "ok":
-        wrong("store", f"the store is damaged: {store.integrity}")
+    if store.damage is not None:
+        wrong("store", f"the store is damaged: {store.damage}")
     if store.status != "DONE":
         wrong("status", f"the experiment ended as {store.status}")
     if sorted(store.trials) != list(range(trials)):

@@ -11,7 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include <nni/datastore/sqlite.hpp>
+#include <nni/concepts/data_store.hpp>
 #include <nni/platforms/local.hpp>
 
 namespace nni_test {
@@ -24,24 +24,24 @@ struct Sabotage {
 };
 
 /// A store that keeps less than it says.
-class CrashStore : public nni::datastore::Sqlite {
+template <nni::DataStore Store>
+class CrashStore : public Store {
  public:
-  CrashStore(nni::datastore::SqliteOptions options, Sabotage sabotage)
-      : Sqlite(std::move(options)), sabotage_(sabotage) {}
+  CrashStore(Store store, Sabotage sabotage) : Store(std::move(store)), sabotage_(sabotage) {}
 
   nni::StorePosition append(std::span<const nni::StoreEvent> events) {
-    if (!sabotage_.no_intent && !sabotage_.no_sync) return Sqlite::append(events);
+    if (!sabotage_.no_intent && !sabotage_.no_sync) return Store::append(events);
     std::vector<nni::StoreEvent> passed;
     for (const nni::StoreEvent& event : events) {
       if (sabotage_.no_intent && std::holds_alternative<nni::RunIntended>(event)) continue;
       (sabotage_.no_sync && is_final(event) ? held_ : passed).push_back(event);
     }
-    return Sqlite::append(passed);
+    return Store::append(passed);
   }
 
   nni::awaitable<void> close() {
-    if (!held_.empty()) Sqlite::append(std::exchange(held_, {}));
-    return Sqlite::close();
+    if (!held_.empty()) Store::append(std::exchange(held_, {}));
+    return Store::close();
   }
 
  private:
