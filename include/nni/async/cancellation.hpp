@@ -53,7 +53,7 @@ template <class T>
 namespace detail {
 
 /// Waits for work on a thread of execution of its own, whose cancellation is not connected to the caller's.
-awaitable<void> run_apart(awaitable<void> work);
+NNI_LAZY awaitable<void> run_apart(awaitable<void> work);
 
 }  // namespace detail
 

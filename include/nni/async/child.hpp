@@ -1,15 +1,47 @@
 #pragma once
 
 #include <exception>
+#include <functional>
 #include <utility>
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/co_spawn.hpp>
 
 #include <nni/async/awaitable.hpp>
 
 namespace nni::async::detail {
+
+/// Called with what a spawned coroutine has thrown, and connected to a slot that cancels it.
+///
+/// One type for all of them, so that what Asio makes of a spawn is compiled once. Asio's own binder would do for the slot,
+/// but makes it hand a cancellation to the executor's queue, where what was woken meanwhile would overtake it.
+class Completion {
+ public:
+  using cancellation_slot_type = boost::asio::cancellation_slot;
+  using Function = std::function<void(const std::exception_ptr&)>;
+
+  explicit Completion(Function function) : function_(std::move(function)) {}
+
+  /// @param slot     cancels the coroutine
+  /// @param failure  what the function is told instead of what Asio says; read and cleared when it is called
+  Completion(Function function, boost::asio::cancellation_slot slot, std::exception_ptr& failure)
+      : slot_(slot), function_(std::move(function)), failure_(&failure) {}
+
+  [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept { return slot_; }
+
+  void operator()(const std::exception_ptr& thrown) {
+    const std::exception_ptr failure = failure_ ? std::exchange(*failure_, nullptr) : thrown;
+    function_(failure);
+  }
+
+ private:
+  boost::asio::cancellation_slot slot_;
+  Function function_;
+  std::exception_ptr* failure_ = nullptr;
+};
+
+/// `boost::asio::co_spawn`, compiled once.
+NNI_LAZY void spawn(const boost::asio::any_io_executor& executor, awaitable<void> work, Completion completion);
 
 /// A spawned coroutine that can be cancelled at any time. It must not move, and it lives until `on_end` is called.
 ///
@@ -26,15 +58,7 @@ class Child {
   ///
   /// @param on_end  called on the executor, never from inside `start`, with what the work has thrown; may destroy
   ///                this object
-  template <class OnEnd>
-  void start(const boost::asio::any_io_executor& executor, awaitable<void> work, OnEnd on_end) {
-    auto ended = [this, on_end = std::move(on_end)](const std::exception_ptr&) mutable {
-      const std::exception_ptr failure = std::move(failure_);
-      on_end(failure);
-    };
-    boost::asio::co_spawn(
-        executor, guarded(std::move(work)), Completion<decltype(ended)>(signal_.slot(), std::move(ended)));
-  }
+  NNI_LAZY void start(const boost::asio::any_io_executor& executor, awaitable<void> work, Completion::Function on_end);
 
   /// Cancels the work; its end comes later, from the executor's queue.
   void cancel() {
@@ -43,25 +67,7 @@ class Child {
   }
 
  private:
-  /// Connects a completion to a slot. Asio's own binder makes it hand a cancellation to the executor's queue,
-  /// where what was woken meanwhile would overtake it.
-  template <class F>
-  class Completion {
-   public:
-    using cancellation_slot_type = boost::asio::cancellation_slot;
-
-    Completion(boost::asio::cancellation_slot slot, F function) : slot_(slot), function_(std::move(function)) {}
-
-    [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept { return slot_; }
-
-    void operator()(const std::exception_ptr& failure) { function_(failure); }
-
-   private:
-    boost::asio::cancellation_slot slot_;
-    F function_;
-  };
-
-  awaitable<void> guarded(awaitable<void> work);
+  NNI_LAZY awaitable<void> guarded(awaitable<void> work);
 
   boost::asio::cancellation_signal signal_;
   std::exception_ptr failure_;

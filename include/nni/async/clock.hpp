@@ -19,7 +19,7 @@ class SystemClock {
 
   /// Suspends until a point in time; one in the past lets other work go first and returns.
   /// @throws boost::system::system_error  `operation_aborted` when cancelled
-  [[nodiscard]] awaitable<void> sleep_until(SteadyPoint deadline);
+  NNI_LAZY [[nodiscard]] awaitable<void> sleep_until(SteadyPoint deadline);
 };
 
 /// Any clock, by reference: two pointers, copied freely.

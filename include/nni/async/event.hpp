@@ -23,7 +23,7 @@ class event {
  public:
   /// Suspends until the next `notify`.
   /// @throws boost::system::system_error  `operation_aborted` when cancelled, or when the event dies
-  [[nodiscard]] awaitable<void> wait() { return waiters_.wait(); }
+  NNI_LAZY [[nodiscard]] awaitable<void> wait() { return waiters_.wait(); }
 
   /// Sends on everybody who waits now.
   void notify() { waiters_.post_all(); }
@@ -65,7 +65,7 @@ class wakeup {
 
   /// Suspends until there was a `notify` since the last return; consumes it.
   /// @throws boost::system::system_error  `operation_aborted` when cancelled; a signal is then kept
-  [[nodiscard]] awaitable<void> wait();
+  NNI_LAZY [[nodiscard]] awaitable<void> wait();
 
   /// Consumes a signal without waiting; false when there was none.
   [[nodiscard]] bool consume() noexcept;

@@ -70,7 +70,7 @@ class BlockingCallOf final : public BlockingCall {
 };
 
 /// Executes the call on the pool; completes on the caller's executor when it has returned.
-awaitable<void> execute_on(boost::asio::any_io_executor pool, BlockingCall& call);
+NNI_LAZY awaitable<void> execute_on(boost::asio::any_io_executor pool, BlockingCall& call);
 
 }  // namespace detail
 

@@ -31,7 +31,7 @@ class Race {
   explicit Race(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
 
   /// Starts a child, unless the race is over.
-  void start(std::size_t index, awaitable<void> child);
+  NNI_LAZY void start(std::size_t index, awaitable<void> child);
 
   /// Said by a child whose work has ended.
   ///
@@ -41,7 +41,7 @@ class Race {
   /// Suspends until both have ended; cancelling the waiter cancels both.
   ///
   /// @param listens  the caller wants to hear of its own cancellation
-  awaitable<void> join(bool listens);
+  NNI_LAZY awaitable<void> join(bool listens);
 
   /// Who ended first, or `nobody` when the race was cancelled before.
   [[nodiscard]] std::size_t winner() const noexcept { return winner_; }

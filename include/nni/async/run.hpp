@@ -13,7 +13,7 @@ namespace nni::async {
 namespace detail {
 
 /// Runs the context on this thread until the work has ended.
-void drive(boost::asio::io_context& context, awaitable<void> work);
+NNI_LAZY void drive(boost::asio::io_context& context, awaitable<void> work);
 
 }  // namespace detail
 

@@ -35,7 +35,7 @@ class task_group {
   ///
   /// @param work  dropped without being started when the group is cancelled
   /// @returns     false when it was dropped
-  bool spawn(awaitable<void> work);
+  NNI_LAZY bool spawn(awaitable<void> work);
 
   /// Cancels the children, once; the group takes no more until it was joined.
   void cancel();
@@ -45,7 +45,7 @@ class task_group {
   /// Cancelling the joiner cancels the children, waits for them, and then ends with `operation_aborted`.
   ///
   /// @throws  the exception of the child that failed first
-  [[nodiscard]] awaitable<void> join();
+  NNI_LAZY [[nodiscard]] awaitable<void> join();
 
   /// Children that have not ended.
   [[nodiscard]] std::size_t size() const noexcept;
@@ -61,7 +61,7 @@ class task_group {
   friend awaitable<void> with_task_group(Body body);
 
   /// @param listens  the caller wants to hear of its own cancellation
-  awaitable<void> join_all(bool listens);
+  NNI_LAZY awaitable<void> join_all(bool listens);
 
   struct Core;
   std::shared_ptr<Core> core_;

@@ -152,7 +152,7 @@ class WaitList {
   /// Suspends until somebody sends this coroutine on.
   ///
   /// @param interrupt  called when the coroutine is cancelled; by default the wait ends with `operation_aborted`
-  [[nodiscard]] awaitable<void> wait(Interrupt interrupt = {});
+  NNI_LAZY [[nodiscard]] awaitable<void> wait(Interrupt interrupt = {});
 
   [[nodiscard]] bool empty() const noexcept { return !waiters_.linked(); }
 

@@ -10,10 +10,21 @@
 #if defined(NNI_SEPARATE_COMPILATION)
 #define NNI_HEADER_ONLY 0
 #define NNI_INLINE
+#define NNI_LAZY
+#define NNI_LAZY_BODY
 #else
 #define NNI_HEADER_ONLY 1
 #define NNI_INLINE inline
+#define NNI_LAZY template <class = void>
+#define NNI_LAZY_BODY \
+  template <class>    \
+  inline
 #endif
+
+// `NNI_INLINE` stands before a body of an .ipp file. `NNI_LAZY` stands before the declaration of a coroutine, or of a
+// function that starts one, and `NNI_LAZY_BODY` before its body: where bodies are compiled once they mean nothing, in
+// header-only mode they make a function template that nobody gives arguments. g++ compiles every inline coroutine that it
+// has read, used or not, and everything that it awaits; a template it compiles when somebody calls it.
 
 /// Set where g++ 12 destroys some temporaries of a statement with `co_await` twice
 /// (see nni/async/awaitable.hpp for the rules that follow).

@@ -31,28 +31,28 @@ class Memory {
   /// @param id       of the experiment
   /// @returns        what was appended under this id before
   /// @throws Error  `Errc::in_use` when it is open already
-  [[nodiscard]] awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
+  NNI_LAZY [[nodiscard]] awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
 
   /// Records events. @throws Error  `Errc::closed` when it is not open
   StorePosition append(std::span<const StoreEvent> events);
 
   /// Returns at once. @throws Error  `Errc::closed` when it is not open
-  [[nodiscard]] awaitable<void> written(StorePosition at);
+  NNI_LAZY [[nodiscard]] awaitable<void> written(StorePosition at);
 
   /// Returns at once. @throws Error  `Errc::closed` when it is not open
-  [[nodiscard]] awaitable<void> synced(StorePosition at);
+  NNI_LAZY [[nodiscard]] awaitable<void> synced(StorePosition at);
 
   /// Everything known of one trial; nothing for an unknown one.
-  [[nodiscard]] awaitable<std::optional<TrialJobDetail>> load(TrialId trial);
+  NNI_LAZY [[nodiscard]] awaitable<std::optional<TrialJobDetail>> load(TrialId trial);
 
   /// A page of trials.
-  [[nodiscard]] awaitable<TrialPage> page(TrialQuery query);
+  NNI_LAZY [[nodiscard]] awaitable<TrialPage> page(TrialQuery query);
 
   /// The values of one trial: attempt by attempt, in the order of arrival.
-  [[nodiscard]] awaitable<std::vector<Metric>> metrics(TrialId trial);
+  NNI_LAZY [[nodiscard]] awaitable<std::vector<Metric>> metrics(TrialId trial);
 
   /// Ends the use of this store; its records stay until it is destroyed.
-  [[nodiscard]] awaitable<void> close();
+  NNI_LAZY [[nodiscard]] awaitable<void> close();
 
  private:
   class Records;

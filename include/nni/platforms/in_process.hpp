@@ -62,23 +62,23 @@ class InProcess {
   ~InProcess();
 
   [[nodiscard]] Capabilities capabilities() const noexcept;
-  awaitable<void> start(Context& context);
-  awaitable<ResourceSnapshot> resources();
-  awaitable<JobId> submit_trial_job(TrialJobForm form);
-  awaitable<void> cancel_trial_job(RunId run, StopReason why);
-  awaitable<JobEvent> next_event();
-  awaitable<void> clean_up();
+  NNI_LAZY awaitable<void> start(Context& context);
+  NNI_LAZY awaitable<ResourceSnapshot> resources();
+  NNI_LAZY awaitable<JobId> submit_trial_job(TrialJobForm form);
+  NNI_LAZY awaitable<void> cancel_trial_job(RunId run, StopReason why);
+  NNI_LAZY awaitable<JobEvent> next_event();
+  NNI_LAZY awaitable<void> clean_up();
 
-  awaitable<TrialMessage> next_message();
-  awaitable<void> acknowledge(Receipt receipt);
-  awaitable<void> send(RunId run, Parameters parameters);
-  awaitable<void> settle(RunId run);
+  NNI_LAZY awaitable<TrialMessage> next_message();
+  NNI_LAZY awaitable<void> acknowledge(Receipt receipt);
+  NNI_LAZY awaitable<void> send(RunId run, Parameters parameters);
+  NNI_LAZY awaitable<void> settle(RunId run);
 
  private:
   class Pool;
   class Inbox;
 
-  awaitable<void> arrive();
+  NNI_LAZY awaitable<void> arrive();
 
   std::function<void(TrialHandle&)> trial_;
   InProcessOptions options_;

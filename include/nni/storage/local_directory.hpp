@@ -42,19 +42,19 @@ class LocalDirectory {
   /// The directory; empty until it is known.
   [[nodiscard]] const std::filesystem::path& root() const noexcept { return root_; }
 
-  awaitable<void> open(Context& context);
-  awaitable<void> upload(std::filesystem::path local, RemotePath remote);
-  awaitable<void> download(RemotePath remote, std::filesystem::path local);
-  awaitable<std::string> read(RemotePath remote, std::uint64_t offset, std::size_t length);
-  awaitable<std::vector<FileInfo>> list(RemotePath remote);
-  awaitable<void> remove(RemotePath remote);
+  NNI_LAZY awaitable<void> open(Context& context);
+  NNI_LAZY awaitable<void> upload(std::filesystem::path local, RemotePath remote);
+  NNI_LAZY awaitable<void> download(RemotePath remote, std::filesystem::path local);
+  NNI_LAZY awaitable<std::string> read(RemotePath remote, std::uint64_t offset, std::size_t length);
+  NNI_LAZY awaitable<std::vector<FileInfo>> list(RemotePath remote);
+  NNI_LAZY awaitable<void> remove(RemotePath remote);
 
   /// Through inotify.
   /// @throws Error  `Errc::unsupported` on a file system that other machines write to, or when the system has no more
   ///                watches; `Errc::not_found`
-  awaitable<void> changed(RemotePath remote);
+  NNI_LAZY awaitable<void> changed(RemotePath remote);
   [[nodiscard]] HostPath mount(TrialId) const { return HostPath{root_}; }
-  awaitable<void> close();
+  NNI_LAZY awaitable<void> close();
 
  private:
   [[nodiscard]] std::filesystem::path resolve(const RemotePath& remote) const;

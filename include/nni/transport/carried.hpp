@@ -25,7 +25,7 @@ class Carried {
   EnvironmentVariables environment(RunId) const { return {}; }
 
   /// Nothing to close.
-  awaitable<void> close() { co_return; }
+  NNI_LAZY awaitable<void> close() { co_return; }
 };
 
 }  // namespace nni::transport

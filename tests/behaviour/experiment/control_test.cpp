@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/asio/co_spawn.hpp>
+
 #include <nni/nni.hpp>
 #include <nni/testing/manual_clock.hpp>
 #include <nni/tuning/grid.hpp>

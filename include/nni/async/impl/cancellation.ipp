@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/experimental/channel_error.hpp>
 #include <boost/system/system_error.hpp>
 
 #include <nni/async/cancellation.hpp>
+#include <nni/async/child.hpp>
 #include <nni/async/waiting.hpp>
 
 namespace nni::async {
@@ -36,13 +36,13 @@ struct ApartState {
   bool finished = false;
 };
 
-NNI_INLINE awaitable<void> run_apart(awaitable<void> work) {
+NNI_LAZY_BODY awaitable<void> run_apart(awaitable<void> work) {
   auto executor = co_await boost::asio::this_coro::executor;
   auto shared = std::make_shared<ApartState>();
-  boost::asio::co_spawn(executor, std::move(work), [shared](std::exception_ptr) {
-    shared->finished = true;
-    shared->done.resume_all();
-  });
+  spawn(executor, std::move(work), Completion([shared](const std::exception_ptr&) {
+          shared->finished = true;
+          shared->done.resume_all();
+        }));
   // An interrupt that does nothing: the cancellation is recorded in the caller's state and goes no further.
   Interrupt deaf;
   deaf.call = [](void*) {};

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
@@ -10,7 +11,16 @@
 
 namespace nni::async::detail {
 
-NNI_INLINE awaitable<void> Child::guarded(awaitable<void> work) {
+NNI_LAZY_BODY void spawn(const boost::asio::any_io_executor& executor, awaitable<void> work, Completion completion) {
+  boost::asio::co_spawn(executor, std::move(work), std::move(completion));
+}
+
+NNI_LAZY_BODY void Child::start(const boost::asio::any_io_executor& executor, awaitable<void> work,
+                                Completion::Function on_end) {
+  spawn(executor, guarded(std::move(work)), Completion(std::move(on_end), signal_.slot(), failure_));
+}
+
+NNI_LAZY_BODY awaitable<void> Child::guarded(awaitable<void> work) {
   started_ = true;
   if (cancelled_) {
     failure_ = std::make_exception_ptr(boost::system::system_error(boost::asio::error::operation_aborted));

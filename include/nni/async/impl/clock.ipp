@@ -16,7 +16,7 @@ NNI_INLINE TimePoint SystemClock::now() const noexcept {
 
 NNI_INLINE SteadyPoint SystemClock::steady_now() const noexcept { return std::chrono::steady_clock::now(); }
 
-NNI_INLINE awaitable<void> SystemClock::sleep_until(SteadyPoint deadline) {
+NNI_LAZY_BODY awaitable<void> SystemClock::sleep_until(SteadyPoint deadline) {
   auto executor = co_await boost::asio::this_coro::executor;
   boost::asio::steady_timer timer(executor, deadline);
   co_await timer.async_wait(boost::asio::use_awaitable);

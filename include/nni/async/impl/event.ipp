@@ -51,7 +51,7 @@ NNI_INLINE bool wakeup::consume() noexcept {
   return (core_->state.fetch_and(~Core::signalled, std::memory_order_acq_rel) & Core::signalled) != 0;
 }
 
-NNI_INLINE awaitable<void> wakeup::wait() {
+NNI_LAZY_BODY awaitable<void> wakeup::wait() {
   // One operation announces the waiter and looks for a signal, so there is no moment between the two.
   const unsigned before = core_->state.fetch_or(Core::waiting, std::memory_order_acq_rel);
   if ((before & Core::signalled) != 0) {

@@ -44,7 +44,7 @@ struct InitiateCall {
   }
 };
 
-NNI_INLINE awaitable<void> execute_on(boost::asio::any_io_executor pool, BlockingCall& call) {
+NNI_LAZY_BODY awaitable<void> execute_on(boost::asio::any_io_executor pool, BlockingCall& call) {
   return boost::asio::async_initiate<const boost::asio::use_awaitable_t<>&, void()>(
       InitiateCall{}, boost::asio::use_awaitable, std::move(pool), &call);
 }

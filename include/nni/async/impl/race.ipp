@@ -6,7 +6,7 @@
 
 namespace nni::async::detail {
 
-NNI_INLINE void Race::start(std::size_t index, awaitable<void> child) {
+NNI_LAZY_BODY void Race::start(std::size_t index, awaitable<void> child) {
   if (winner_ != nobody || cancelled_) return;
   ++running_;
   children_[index].start(executor_, std::move(child), [this](const std::exception_ptr&) {
@@ -26,7 +26,7 @@ NNI_INLINE void Race::cancel_all() {
   for (auto& child : children_) child.cancel();
 }
 
-NNI_INLINE awaitable<void> Race::join(bool listens) {
+NNI_LAZY_BODY awaitable<void> Race::join(bool listens) {
   Interrupt forward;
   forward.call = [](void* race) { static_cast<Race*>(race)->cancel_all(); };
   forward.object = this;

@@ -3,19 +3,18 @@
 #include <memory>
 #include <utility>
 
-#include <boost/asio/co_spawn.hpp>
-
+#include <nni/async/child.hpp>
 #include <nni/async/run.hpp>
 #include <nni/core/error.hpp>
 
 namespace nni::async::detail {
 
-NNI_INLINE void drive(boost::asio::io_context& context, awaitable<void> work) {
+NNI_LAZY_BODY void drive(boost::asio::io_context& context, awaitable<void> work) {
   auto done = std::make_shared<bool>(false);
-  boost::asio::co_spawn(context, std::move(work), [done, &context](std::exception_ptr) {
-    *done = true;
-    context.stop();
-  });
+  spawn(context.get_executor(), std::move(work), Completion([done, &context](const std::exception_ptr&) {
+          *done = true;
+          context.stop();
+        }));
   while (!*done) {
     context.restart();
     context.run();

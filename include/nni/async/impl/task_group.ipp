@@ -52,7 +52,7 @@ NNI_INLINE task_group::~task_group() {
   core_->cancel();
 }
 
-NNI_INLINE bool task_group::spawn(awaitable<void> work) {
+NNI_LAZY_BODY bool task_group::spawn(awaitable<void> work) {
   if (core_->cancelled) return false;
   const auto child = core_->children.emplace(core_->children.end());
   child->start(core_->executor, std::move(work), [core = core_, child](const std::exception_ptr& end) {
@@ -63,12 +63,12 @@ NNI_INLINE bool task_group::spawn(awaitable<void> work) {
 
 NNI_INLINE void task_group::cancel() { core_->cancel(); }
 
-NNI_INLINE awaitable<void> task_group::join() {
+NNI_LAZY_BODY awaitable<void> task_group::join() {
   const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
   co_await join_all(throws);
 }
 
-NNI_INLINE awaitable<void> task_group::join_all(bool listens) {
+NNI_LAZY_BODY awaitable<void> task_group::join_all(bool listens) {
   detail::Interrupt forward;
   forward.call = [](void* core) { static_cast<Core*>(core)->cancel(); };
   forward.object = core_.get();

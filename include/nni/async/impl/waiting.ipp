@@ -94,7 +94,7 @@ struct InitiateWait {
   }
 };
 
-NNI_INLINE awaitable<void> WaitList::wait(Interrupt interrupt) {
+NNI_LAZY_BODY awaitable<void> WaitList::wait(Interrupt interrupt) {
   return boost::asio::async_initiate<const boost::asio::use_awaitable_t<>&, void(boost::system::error_code)>(
       InitiateWait{}, boost::asio::use_awaitable, this, interrupt);
 }

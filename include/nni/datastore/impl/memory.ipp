@@ -213,7 +213,7 @@ NNI_INLINE Memory::Records& Memory::records() const {
   return *records_;
 }
 
-NNI_INLINE awaitable<ExperimentSnapshot> Memory::open(Context&, ExperimentId id) {
+NNI_LAZY_BODY awaitable<ExperimentSnapshot> Memory::open(Context&, ExperimentId id) {
   if (records_->is_open)
     throw Error(
         Errc::in_use, "the records of experiment " + records_->id.value + " are open already; close them first");
@@ -232,23 +232,23 @@ NNI_INLINE StorePosition Memory::append(std::span<const StoreEvent> events) {
   return StorePosition{here.position};
 }
 
-NNI_INLINE awaitable<void> Memory::written(StorePosition) {
+NNI_LAZY_BODY awaitable<void> Memory::written(StorePosition) {
   records();
   co_return;
 }
 
-NNI_INLINE awaitable<void> Memory::synced(StorePosition) {
+NNI_LAZY_BODY awaitable<void> Memory::synced(StorePosition) {
   records();
   co_return;
 }
 
-NNI_INLINE awaitable<std::optional<TrialJobDetail>> Memory::load(TrialId trial) { co_return records().load(trial); }
+NNI_LAZY_BODY awaitable<std::optional<TrialJobDetail>> Memory::load(TrialId trial) { co_return records().load(trial); }
 
-NNI_INLINE awaitable<TrialPage> Memory::page(TrialQuery query) { co_return records().page(query); }
+NNI_LAZY_BODY awaitable<TrialPage> Memory::page(TrialQuery query) { co_return records().page(query); }
 
-NNI_INLINE awaitable<std::vector<Metric>> Memory::metrics(TrialId trial) { co_return records().metrics(trial); }
+NNI_LAZY_BODY awaitable<std::vector<Metric>> Memory::metrics(TrialId trial) { co_return records().metrics(trial); }
 
-NNI_INLINE awaitable<void> Memory::close() {
+NNI_LAZY_BODY awaitable<void> Memory::close() {
   records_->is_open = false;
   co_return;
 }

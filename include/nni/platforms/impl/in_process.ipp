@@ -312,7 +312,7 @@ NNI_INLINE Capabilities InProcess::capabilities() const noexcept {
   return Capabilities{.multi_phase = true, .needs_command = false};
 }
 
-NNI_INLINE awaitable<void> InProcess::start(Context& context) {
+NNI_LAZY_BODY awaitable<void> InProcess::start(Context& context) {
   inbox_ = std::make_unique<Inbox>(context);
   std::size_t threads = options_.threads;
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
@@ -321,19 +321,19 @@ NNI_INLINE awaitable<void> InProcess::start(Context& context) {
   co_return;
 }
 
-NNI_INLINE awaitable<ResourceSnapshot> InProcess::resources() {
+NNI_LAZY_BODY awaitable<ResourceSnapshot> InProcess::resources() {
   ResourceSnapshot snapshot;
   snapshot.nodes.emplace_back("localhost");
   co_return snapshot;
 }
 
-NNI_INLINE awaitable<JobId> InProcess::submit_trial_job(TrialJobForm form) {
+NNI_LAZY_BODY awaitable<JobId> InProcess::submit_trial_job(TrialJobForm form) {
   if (pool_->stage(std::move(form)))
     boost::asio::post(inbox_->context->executor(), [pool = pool_] { pool->hand_over(); });
   co_return JobId{"call"};
 }
 
-NNI_INLINE awaitable<void> InProcess::cancel_trial_job(RunId run, StopReason why) {
+NNI_LAZY_BODY awaitable<void> InProcess::cancel_trial_job(RunId run, StopReason why) {
   if (std::optional<JobEnded> ended = pool_->cancel(run, why)) {
     inbox_->events.emplace_back(std::in_place_type<JobEnded>, std::move(*ended));
     inbox_->changed.notify();
@@ -343,7 +343,7 @@ NNI_INLINE awaitable<void> InProcess::cancel_trial_job(RunId run, StopReason why
 }
 
 // Returns when something may have arrived. One of the two readers waits for the threads, the other for the first.
-NNI_INLINE awaitable<void> InProcess::arrive() {
+NNI_LAZY_BODY awaitable<void> InProcess::arrive() {
   if (inbox_->fetch(*pool_)) {
     inbox_->changed.notify();
     co_return;
@@ -368,7 +368,7 @@ NNI_INLINE awaitable<void> InProcess::arrive() {
   if (failure) std::rethrow_exception(failure);
 }
 
-NNI_INLINE awaitable<JobEvent> InProcess::next_event() {
+NNI_LAZY_BODY awaitable<JobEvent> InProcess::next_event() {
   while (inbox_->events.empty()) {
     auto arrival = arrive();
     co_await std::move(arrival);
@@ -378,7 +378,7 @@ NNI_INLINE awaitable<JobEvent> InProcess::next_event() {
   co_return event;
 }
 
-NNI_INLINE awaitable<TrialMessage> InProcess::next_message() {
+NNI_LAZY_BODY awaitable<TrialMessage> InProcess::next_message() {
   while (inbox_->messages.empty()) {
     auto arrival = arrive();
     co_await std::move(arrival);
@@ -389,14 +389,14 @@ NNI_INLINE awaitable<TrialMessage> InProcess::next_message() {
   co_return message;
 }
 
-NNI_INLINE awaitable<void> InProcess::acknowledge(Receipt) { co_return; }
+NNI_LAZY_BODY awaitable<void> InProcess::acknowledge(Receipt) { co_return; }
 
-NNI_INLINE awaitable<void> InProcess::send(RunId run, Parameters parameters) {
+NNI_LAZY_BODY awaitable<void> InProcess::send(RunId run, Parameters parameters) {
   pool_->send(run, std::move(parameters));
   co_return;
 }
 
-NNI_INLINE awaitable<void> InProcess::settle(RunId) {
+NNI_LAZY_BODY awaitable<void> InProcess::settle(RunId) {
   // What a run wrote was sorted before its end was; so an empty queue of messages means that all were delivered.
   while (!inbox_->messages.empty()) {
     auto change = inbox_->changed.wait();
@@ -404,7 +404,7 @@ NNI_INLINE awaitable<void> InProcess::settle(RunId) {
   }
 }
 
-NNI_INLINE awaitable<void> InProcess::clean_up() {
+NNI_LAZY_BODY awaitable<void> InProcess::clean_up() {
   if (!pool_) co_return;
   pool_->close();
   const SteadyPoint deadline = std::chrono::steady_clock::now() + inbox_->context->shutdown_limit();

@@ -24,7 +24,7 @@ class FileWatcher {
   ///
   /// @throws Error  `Errc::not_found`; `Errc::unsupported` for a file whose changes this machine cannot see (a network
   ///                file system), or when the system has no more watches; `Errc::closed` after `close`
-  awaitable<void> changed(std::filesystem::path file);
+  NNI_LAZY awaitable<void> changed(std::filesystem::path file);
 
   /// Ends all watches; whoever waits gets `Errc::closed`.
   void close();

@@ -86,36 +86,36 @@ NNI_INLINE std::filesystem::path LocalDirectory::resolve(const RemotePath& remot
   return root_ / relative;
 }
 
-NNI_INLINE awaitable<void> LocalDirectory::open(Context& context) {
+NNI_LAZY_BODY awaitable<void> LocalDirectory::open(Context& context) {
   context_ = &context;
   co_return;
 }
 
-NNI_INLINE awaitable<void> LocalDirectory::upload(std::filesystem::path local, RemotePath remote) {
+NNI_LAZY_BODY awaitable<void> LocalDirectory::upload(std::filesystem::path local, RemotePath remote) {
   const std::filesystem::path to = resolve(remote);
   auto work = async::offload(*context_, [from = std::move(local), to] { detail::copy_whole(from, to); });
   co_await std::move(work);
 }
 
-NNI_INLINE awaitable<void> LocalDirectory::download(RemotePath remote, std::filesystem::path local) {
+NNI_LAZY_BODY awaitable<void> LocalDirectory::download(RemotePath remote, std::filesystem::path local) {
   const std::filesystem::path from = resolve(remote);
   auto work = async::offload(*context_, [from, to = std::move(local)] { detail::copy_whole(from, to); });
   co_await std::move(work);
 }
 
-NNI_INLINE awaitable<std::string> LocalDirectory::read(RemotePath remote, std::uint64_t offset, std::size_t length) {
+NNI_LAZY_BODY awaitable<std::string> LocalDirectory::read(RemotePath remote, std::uint64_t offset, std::size_t length) {
   const std::filesystem::path path = resolve(remote);
   auto work = async::offload(*context_, [path, offset, length] { return detail::read_part(path, offset, length); });
   co_return co_await std::move(work);
 }
 
-NNI_INLINE awaitable<std::vector<FileInfo>> LocalDirectory::list(RemotePath remote) {
+NNI_LAZY_BODY awaitable<std::vector<FileInfo>> LocalDirectory::list(RemotePath remote) {
   const std::filesystem::path path = resolve(remote);
   auto work = async::offload(*context_, [path] { return detail::list_directory(path); });
   co_return co_await std::move(work);
 }
 
-NNI_INLINE awaitable<void> LocalDirectory::remove(RemotePath remote) {
+NNI_LAZY_BODY awaitable<void> LocalDirectory::remove(RemotePath remote) {
   const std::filesystem::path path = resolve(remote);
   auto work = async::offload(*context_, [path] {
     std::error_code failure;
@@ -125,13 +125,13 @@ NNI_INLINE awaitable<void> LocalDirectory::remove(RemotePath remote) {
   co_await std::move(work);
 }
 
-NNI_INLINE awaitable<void> LocalDirectory::changed(RemotePath remote) {
+NNI_LAZY_BODY awaitable<void> LocalDirectory::changed(RemotePath remote) {
   const std::filesystem::path path = resolve(remote);
   if (!watcher_) watcher_ = std::make_shared<detail::FileWatcher>(context_->executor());
   return watcher_->changed(path);
 }
 
-NNI_INLINE awaitable<void> LocalDirectory::close() {
+NNI_LAZY_BODY awaitable<void> LocalDirectory::close() {
   if (watcher_) watcher_->close();
   watcher_.reset();
   co_return;

@@ -30,7 +30,7 @@ class FileWatcher::Core : public std::enable_shared_from_this<FileWatcher::Core>
     notices_.assign(descriptor);
   }
 
-  awaitable<void> changed(std::string file) {
+  NNI_LAZY awaitable<void> changed(std::string file) {
     const std::shared_ptr<Core> keep = shared_from_this();
     if (!watches_.contains(file)) {
       begin(file);
@@ -158,7 +158,7 @@ NNI_INLINE FileWatcher::FileWatcher(boost::asio::any_io_executor executor)
 
 NNI_INLINE FileWatcher::~FileWatcher() { core_->close(); }
 
-NNI_INLINE awaitable<void> FileWatcher::changed(std::filesystem::path file) { return core_->changed(file.string()); }
+NNI_LAZY_BODY awaitable<void> FileWatcher::changed(std::filesystem::path file) { return core_->changed(file.string()); }
 
 NNI_INLINE void FileWatcher::close() { core_->close(); }
 
