@@ -1,11 +1,11 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
 
@@ -43,7 +43,7 @@ class ControlCore : public std::enable_shared_from_this<ControlCore> {
 
   /// From now on requests are carried out; those that wait are at once.
   /// @param carry_out  called on the executor, until `end`
-  void begin(boost::asio::any_io_executor executor, std::function<void(Change)> carry_out);
+  void begin(boost::asio::any_io_executor executor, std::function<void(const Change&)> carry_out);
 
   /// Nothing is carried out any more.
   void end();
@@ -53,17 +53,20 @@ class ControlCore : public std::enable_shared_from_this<ControlCore> {
   /// @}
 
  private:
+  // Shared, because a program that asks for nothing then knows nothing of what a change is made of.
+  using Requests = std::vector<std::shared_ptr<const Change>>;
+
   void drain();
 
   const bool updates_space_;
   std::atomic<bool> watched_ = false;
   mutable std::mutex mutex_;
   Control::Phase phase_ = Control::Phase::before;
-  std::deque<Change> changes_;
+  Requests changes_;
   bool posted_ = false;  // `drain` will run
   std::optional<boost::asio::any_io_executor> executor_;
   Progress progress_;
-  std::function<void(Change)> carry_out_;  // only used on the executor
+  std::function<void(const Change&)> carry_out_;  // only used on the executor
 };
 
 }  // namespace nni::detail

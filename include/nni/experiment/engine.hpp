@@ -75,7 +75,7 @@ class Engine {
     loops.spawn(limit_loop());
     for (JobEnded& end : std::exchange(ended_before_, {})) loops.spawn(hear_end(std::move(end)));
     if (stopping_) loops.spawn(give_up());
-    for (const auto& waiting : std::vector(unanswered_)) loops.spawn(tell_when_recorded(waiting));
+    for (awaitable<void>& waiting : std::exchange(early_, {})) loops.spawn(std::move(waiting));
     auto all = loops.join();
     co_await std::move(all);
   }
@@ -124,7 +124,7 @@ class Engine {
   }
 
   /// Makes a change that somebody asked for, and records it. Executor only.
-  void carry_out(Change change);
+  void carry_out(const Change& what);
 
   // ---- orders of a program that drives the experiment itself; executor only ---------------------------------------
 
@@ -408,6 +408,7 @@ class Engine {
   bool out_of_time_ = false;
   async::event limits_changed_;
   std::vector<std::shared_ptr<std::promise<bool>>> unanswered_;  // who waits until everything is recorded
+  std::vector<awaitable<void>> early_;                           // of them, those who asked before the loops ran
 
   static constexpr std::size_t most_unwritten = 10'000;
 

@@ -37,7 +37,7 @@ void Engine<Parts>::tell_pause() {
 }
 
 template <class Parts>
-void Engine<Parts>::carry_out(Change what) {
+void Engine<Parts>::carry_out(const Change& what) {
   std::visit(
       [this]<class What>(const What& asked) {
         if constexpr (std::same_as<What, StopExperiment>) {
@@ -46,7 +46,10 @@ void Engine<Parts>::carry_out(Change what) {
           cancel_by_user(asked.trial);
         } else if constexpr (std::same_as<What, TellWhenRecorded>) {
           unanswered_.push_back(asked.answer);
-          if (group_) group_->spawn(tell_when_recorded(asked.answer));
+          if (group_)
+            group_->spawn(tell_when_recorded(asked.answer));
+          else
+            early_.push_back(tell_when_recorded(asked.answer));
         } else {
           change(asked);
           wake();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <filesystem>
@@ -150,11 +151,15 @@ class Experiment {
   awaitable<Summary> async_run(Context& context);
 
   /// Stops the experiment: no trial starts, live ones are stopped; `run` returns. Any thread, any time.
-  void request_stop() { control_->ask(detail::StopExperiment{}); }
+  void request_stop() {
+    steer_ = &steer;
+    control_->ask(detail::StopExperiment{});
+  }
 
   /// A handle that steers the experiment: limits, search space, pause, cancel, stop, counts. Any thread, any time.
   [[nodiscard]] Control control() const {
     control_->watch();
+    steer_ = &steer;
     return Control(control_);
   }
 
@@ -170,6 +175,7 @@ class Experiment {
   /// @throws ConfigError  when one has no usable value or parameters
   Experiment& import_results(std::vector<ResultImported> results) {
     detail::check_results(results);
+    import_ = &Experiment::import_new;
     std::move(results.begin(), results.end(), std::back_inserter(to_import_));
     return *this;
   }
@@ -187,6 +193,9 @@ class Experiment {
   struct Parts;
   using Engine = detail::Engine<Parts>;
 
+  /// A store of the caller's may know this experiment already; a default one is as new as the experiment.
+  static constexpr bool resumable = detail::count_role<role::data_store, Policies...> != 0;
+
   Experiment(ExperimentOptions options, Service service, std::tuple<Policies...> policies);
 
   static advisor_type make_advisor(std::tuple<Policies...>& policies);
@@ -201,7 +210,7 @@ class Experiment {
   void import_new(detail::Board& board, Transition& out);
   void take_settings();
   void apply_settings();
-  void steer(detail::Change change);
+  static void steer(Experiment& self, const detail::Change& change);
   awaitable<void> count_unfitting();
   awaitable<void> count_if_unfitting(std::uint64_t& count, TrialJobDetail trial);
   [[nodiscard]] bool fits(const Parameters& parameters) const;
@@ -240,6 +249,11 @@ class Experiment {
   std::shared_ptr<detail::ControlCore> control_;
   std::exception_ptr unkept_;                                    // why records of this run are not all in the store
   std::vector<std::shared_ptr<std::promise<bool>>> unanswered_;  // they wait for the last record; dropped: not kept
+
+  // What only some programs ask for is reached through pointers that the asking sets: the others need not compile it.
+  mutable std::atomic<void (*)(Experiment&, const detail::Change&)> steer_ = nullptr;
+  void (Experiment::*import_)(detail::Board&, Transition&) = nullptr;
+  awaitable<void> (Experiment::*count_)() = nullptr;  // set when earlier trials may not fit the space in force
 };
 
 /// The service comes after the options, the policies in any order.

@@ -82,6 +82,7 @@ struct Experiment<Service, Policies...>::Parts {
     experiment->space_ = space;
     experiment->settings_.begin_space(space, experiment->ledger_->counts().ordered);
     ++experiment->space_count_;
+    experiment->count_ = &Experiment::count_unfitting;
   }
 
   /// Counts the results that do not fit the search space in force.

@@ -14,7 +14,7 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
   if (!directory_.empty()) detail::make_directory(directory_);
   auto opening = store_.open(context, id_);
   snapshot_ = co_await std::move(opening);
-  if (snapshot_.exists && options_.resume == Resume::never)
+  if (resumable && snapshot_.exists && options_.resume == Resume::never)
     throw Error(Errc::already_exists,
                 "experiment \"" + id_.value + "\" exists" + (directory_.empty() ? "" : " in " + directory_.string()) +
                     "; set .resume = nni::Resume::if_exists to go on with it, or choose another id");
@@ -34,10 +34,12 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
   auto starting = advisor_.start(context, space_, goals);
   co_await std::move(starting);
   ledger_.emplace(ledger_options());
-  ledger_->restore(snapshot_);
-  if (snapshot_.exists) {
-    auto replaying = replay(board);
-    co_await std::move(replaying);
+  if constexpr (resumable) {
+    ledger_->restore(snapshot_);
+    if (snapshot_.exists) {
+      auto replaying = replay(board);
+      co_await std::move(replaying);
+    }
   }
   NNI_CRASH_POINT("history told");
   auto serving = service_.start(context);
@@ -48,12 +50,15 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
 // What is in force: recorded changes and today's options, and the seed that everything random depends on.
 template <class Service, class... Policies>
 void Experiment<Service, Policies...>::take_settings() {
-  settings_ = snapshot_.exists ? detail::Settings(snapshot_.profile.settings, options_, space_, snapshot_.trials)
-                               : detail::Settings(options_, space_);
-  options_.concurrency = settings_.in_force.concurrency;
-  options_.max_trials = settings_.in_force.max_trials;
-  options_.max_duration = settings_.in_force.max_duration;
-  if (settings_.spaces.back().space != settings_.given_space) space_ = settings_.space();
+  settings_ = detail::Settings(options_, space_);
+  if constexpr (resumable) {
+    if (snapshot_.exists) settings_ = detail::Settings(snapshot_.profile.settings, options_, space_, snapshot_.trials);
+    options_.concurrency = settings_.in_force.concurrency;
+    options_.max_trials = settings_.in_force.max_trials;
+    options_.max_duration = settings_.in_force.max_duration;
+    if (settings_.spaces.back().space != settings_.given_space) space_ = settings_.space();
+    if (settings_.changed_space()) count_ = &Experiment::count_unfitting;
+  }
   seed_ = snapshot_.profile.seed;
   if constexpr (requires { advisor_.tuner().seed(); }) {
     // A tuner without a seed may have begun; then the seed of the first one that has one counts.

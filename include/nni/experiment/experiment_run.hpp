@@ -25,11 +25,11 @@ void Experiment<Service, Policies...>::give_up() {
 }
 
 template <class Service, class... Policies>
-void Experiment<Service, Policies...>::steer(detail::Change change) {
+void Experiment<Service, Policies...>::steer(Experiment& self, const detail::Change& change) {
   if (std::holds_alternative<detail::StopExperiment>(change))
-    stop_now();
-  else if (engine_)
-    engine_->carry_out(std::move(change));
+    self.stop_now();
+  else if (self.engine_)
+    self.engine_->carry_out(change);
 }
 
 template <class Service, class... Policies>
@@ -75,21 +75,27 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   engine_ = &engine;
   engine.listen();
   try {
-    auto adopting = adopt_open_runs();
-    const std::vector<JobReport> reports = co_await std::move(adopting);
-    NNI_CRASH_POINT("runs adopted");
+    std::vector<JobReport> reports;
+    if constexpr (resumable) {
+      auto adopting = adopt_open_runs();
+      reports = co_await std::move(adopting);
+      NNI_CRASH_POINT("runs adopted");
+    }
     const auto alive = std::count_if(reports.begin(), reports.end(), [](const JobReport& report) {
       return report.state == JobReport::State::running;
     });
     Transition first;
-    import_new(board, first);
+    first.records.emplace_back(std::in_place_type<ProfileChanged>);
+    if (import_) (this->*import_)(board, first);
     board.begin(first_profile(context), directory_, Service::platform, snapshot_.exists, ledger_->counts().finished,
                 static_cast<std::size_t>(alive), snapshot_.imported.size());
-    first.records.emplace(first.records.begin(), board.profile(ledger_->counts()));
+    std::get<ProfileChanged>(first.records.front()) = board.profile(ledger_->counts());
     engine.apply(first);
-    if (settings_.paused) engine.carry_out(detail::PauseTrials{});
-    engine.adopt(reports);
-    control_->begin(context.executor(), [this](detail::Change change) { steer(std::move(change)); });
+    if constexpr (resumable) {
+      if (settings_.paused) engine.carry_out(detail::PauseTrials{});
+      engine.adopt(reports);
+    }
+    control_->begin(context.executor(), [this](const detail::Change& change) { steer_.load()(*this, change); });
     if (stop_requested_) engine.request_stop();
     auto loops = engine.run();
     co_await std::move(loops);
@@ -166,8 +172,8 @@ awaitable<Summary> Experiment<Service, Policies...>::close_all(
     // A pause outlives a manager that dies; who starts an experiment again that was stopped wants it to run.
     settings_.paused = false;
     apply_settings();
-    if (settings_.changed_space()) {
-      auto counting = count_unfitting();
+    if (count_) {
+      auto counting = (this->*count_)();
       co_await std::move(counting);
     }
     ProfileChanged profile = board.profile(ledger_->counts());

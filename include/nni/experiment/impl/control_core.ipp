@@ -20,7 +20,7 @@ NNI_INLINE ControlCore::ControlCore(const ExperimentOptions& options, bool updat
 NNI_INLINE bool ControlCore::ask(Change change) {
   const std::lock_guard lock(mutex_);
   if (phase_ == Control::Phase::ended) return false;
-  changes_.push_back(std::move(change));
+  changes_.push_back(std::make_shared<const Change>(std::move(change)));
   if (executor_ && !std::exchange(posted_, true))
     boost::asio::post(*executor_, [self = shared_from_this()] { self->drain(); });
   return true;
@@ -36,7 +36,8 @@ NNI_INLINE Control::Phase ControlCore::phase() const {
   return phase_;
 }
 
-NNI_INLINE void ControlCore::begin(boost::asio::any_io_executor executor, std::function<void(Change)> carry_out) {
+NNI_INLINE void ControlCore::begin(boost::asio::any_io_executor executor,
+                                   std::function<void(const Change&)> carry_out) {
   carry_out_ = std::move(carry_out);
   {
     const std::lock_guard lock(mutex_);
@@ -48,18 +49,18 @@ NNI_INLINE void ControlCore::begin(boost::asio::any_io_executor executor, std::f
 
 // What is asked for meanwhile has its own turn: who asks without end must not keep the experiment from running.
 NNI_INLINE void ControlCore::drain() {
-  std::deque<Change> batch;
+  Requests batch;
   {
     const std::lock_guard lock(mutex_);
     batch.swap(changes_);
     posted_ = false;
   }
-  for (Change& change : batch)
-    if (carry_out_) carry_out_(std::move(change));
+  for (const auto& change : batch)
+    if (carry_out_) carry_out_(*change);
 }
 
 NNI_INLINE void ControlCore::end() {
-  std::deque<Change> dropped;  // who waits for one of them is told outside of the lock
+  Requests dropped;  // who waits for one of them is told outside of the lock
   {
     const std::lock_guard lock(mutex_);
     phase_ = Control::Phase::ended;
