@@ -141,6 +141,9 @@ std::vector<StoreEvent> everything() {
       .started(10, 1)
       .final_value(10, "0.75", 1);
   for (std::uint64_t trial = 11; trial <= 30; ++trial) script.succeeded(trial, "0.30000000000000004");
+  // Ended while it waited for its second attempt.
+  script.ordered(31).intended(31, 0, "alpha").started(31).intermediate(31, 0, "0.5").lost(31);
+  script.end(31, 0, killed, TrialJobStatus::early_stopped, true);
   return std::move(script).events();
 }
 
@@ -162,8 +165,8 @@ TEST_CASE("an experiment that goes through every kind of store is the same at th
   Journal third{{.directory = place.path() / "third"}};
   Memory last;
   const datastore::Converted copied = convert(memory, first, id);
-  CHECK(copied.trials == 30);
-  CHECK(copied.metrics == 32);
+  CHECK(copied.trials == 31);
+  CHECK(copied.metrics == 33);
   CHECK(Account::of(first) == expected);
   convert(first, second, id);
   CHECK(Account::of(second) == expected);

@@ -78,6 +78,8 @@ NNI_INLINE void OpenTrial::ended(const RunEnded& event) {
     return;
   }
   detail.attempts = std::max(detail.attempts, attempt + 1);
+  // One that is ended while it waits for another attempt is seen through the last.
+  detail.start_time = started_at;
   detail.end_time = event.at;
   detail.is_early_stopped = event.status == TrialJobStatus::early_stopped;
   if (event.end.kind == EndKind::exited) detail.exit_code = event.end.code;
