@@ -125,10 +125,21 @@ enum class Verdict {
 #if defined(NNI_SEPARATE_COMPILATION)
 #define NNI_HEADER_ONLY 0
 #define NNI_INLINE
+#define NNI_LAZY
+#define NNI_LAZY_BODY
 #else
 #define NNI_HEADER_ONLY 1
 #define NNI_INLINE inline
+#define NNI_LAZY template <class = void>
+#define NNI_LAZY_BODY \
+  template <class>    \
+  inline
 #endif
+
+// `NNI_INLINE` stands before a body of an .ipp file. `NNI_LAZY` stands before the declaration of a coroutine, or of a
+// function that starts one, and `NNI_LAZY_BODY` before its body: where bodies are compiled once they mean nothing, in
+// header-only mode they make a function template that nobody gives arguments. g++ compiles every inline coroutine that it
+// has read, used or not, and everything that it awaits; a template it compiles when somebody calls it.
 
 /// Set where g++ 12 destroys some temporaries of a statement with `co_await` twice
 /// (see nni/async/awaitable.hpp for the rules that follow).
@@ -414,6 +425,7 @@ static_assert(Assessor<MedianStop>);
 // ---- nni/experiment/experiment.hpp
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <filesystem>
@@ -707,7 +719,7 @@ class SystemClock {
 
   /// Suspends until a point in time; one in the past lets other work go first and returns.
   /// @throws boost::system::system_error  `operation_aborted` when cancelled
-  [[nodiscard]] awaitable<void> sleep_until(SteadyPoint deadline);
+  NNI_LAZY [[nodiscard]] awaitable<void> sleep_until(SteadyPoint deadline);
 };
 
 /// Any clock, by reference: two pointers, copied freely.
@@ -966,7 +978,7 @@ namespace nni::async {
 namespace detail {
 
 /// Runs the context on this thread until the work has ended.
-void drive(boost::asio::io_context& context, awaitable<void> work);
+NNI_LAZY void drive(boost::asio::io_context& context, awaitable<void> work);
 
 }  // namespace detail
 
@@ -2699,28 +2711,28 @@ class Memory {
   /// @param id       of the experiment
   /// @returns        what was appended under this id before
   /// @throws Error  `Errc::in_use` when it is open already
-  [[nodiscard]] awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
+  NNI_LAZY [[nodiscard]] awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
 
   /// Records events. @throws Error  `Errc::closed` when it is not open
   StorePosition append(std::span<const StoreEvent> events);
 
   /// Returns at once. @throws Error  `Errc::closed` when it is not open
-  [[nodiscard]] awaitable<void> written(StorePosition at);
+  NNI_LAZY [[nodiscard]] awaitable<void> written(StorePosition at);
 
   /// Returns at once. @throws Error  `Errc::closed` when it is not open
-  [[nodiscard]] awaitable<void> synced(StorePosition at);
+  NNI_LAZY [[nodiscard]] awaitable<void> synced(StorePosition at);
 
   /// Everything known of one trial; nothing for an unknown one.
-  [[nodiscard]] awaitable<std::optional<TrialJobDetail>> load(TrialId trial);
+  NNI_LAZY [[nodiscard]] awaitable<std::optional<TrialJobDetail>> load(TrialId trial);
 
   /// A page of trials.
-  [[nodiscard]] awaitable<TrialPage> page(TrialQuery query);
+  NNI_LAZY [[nodiscard]] awaitable<TrialPage> page(TrialQuery query);
 
   /// The values of one trial: attempt by attempt, in the order of arrival.
-  [[nodiscard]] awaitable<std::vector<Metric>> metrics(TrialId trial);
+  NNI_LAZY [[nodiscard]] awaitable<std::vector<Metric>> metrics(TrialId trial);
 
   /// Ends the use of this store; its records stay until it is destroyed.
-  [[nodiscard]] awaitable<void> close();
+  NNI_LAZY [[nodiscard]] awaitable<void> close();
 
  private:
   class Records;
@@ -2965,8 +2977,6 @@ class Control {
 
 // ---- nni/experiment/control_core.hpp
 
-#include <atomic>
-#include <deque>
 #include <mutex>
 
 // ---- nni/core/random.hpp
@@ -3203,7 +3213,7 @@ class ControlCore : public std::enable_shared_from_this<ControlCore> {
 
   /// From now on requests are carried out; those that wait are at once.
   /// @param carry_out  called on the executor, until `end`
-  void begin(boost::asio::any_io_executor executor, std::function<void(Change)> carry_out);
+  void begin(boost::asio::any_io_executor executor, std::function<void(const Change&)> carry_out);
 
   /// Nothing is carried out any more.
   void end();
@@ -3213,23 +3223,27 @@ class ControlCore : public std::enable_shared_from_this<ControlCore> {
   /// @}
 
  private:
+  // Shared, because a program that asks for nothing then knows nothing of what a change is made of.
+  using Requests = std::vector<std::shared_ptr<const Change>>;
+
   void drain();
 
   const bool updates_space_;
   std::atomic<bool> watched_ = false;
   mutable std::mutex mutex_;
   Control::Phase phase_ = Control::Phase::before;
-  std::deque<Change> changes_;
+  Requests changes_;
   bool posted_ = false;  // `drain` will run
   std::optional<boost::asio::any_io_executor> executor_;
   Progress progress_;
-  std::function<void(Change)> carry_out_;  // only used on the executor
+  std::function<void(const Change&)> carry_out_;  // only used on the executor
 };
 
 }  // namespace nni::detail
 
 // ---- nni/experiment/engine.hpp
 
+#include <deque>
 #include <queue>
 
 // ---- nni/async/cancellation.hpp
@@ -3281,7 +3295,7 @@ template <class T>
 namespace detail {
 
 /// Waits for work on a thread of execution of its own, whose cancellation is not connected to the caller's.
-awaitable<void> run_apart(awaitable<void> work);
+NNI_LAZY awaitable<void> run_apart(awaitable<void> work);
 
 }  // namespace detail
 
@@ -3459,7 +3473,7 @@ class WaitList {
   /// Suspends until somebody sends this coroutine on.
   ///
   /// @param interrupt  called when the coroutine is cancelled; by default the wait ends with `operation_aborted`
-  [[nodiscard]] awaitable<void> wait(Interrupt interrupt = {});
+  NNI_LAZY [[nodiscard]] awaitable<void> wait(Interrupt interrupt = {});
 
   [[nodiscard]] bool empty() const noexcept { return !waiters_.linked(); }
 
@@ -3514,7 +3528,7 @@ class event {
  public:
   /// Suspends until the next `notify`.
   /// @throws boost::system::system_error  `operation_aborted` when cancelled, or when the event dies
-  [[nodiscard]] awaitable<void> wait() { return waiters_.wait(); }
+  NNI_LAZY [[nodiscard]] awaitable<void> wait() { return waiters_.wait(); }
 
   /// Sends on everybody who waits now.
   void notify() { waiters_.post_all(); }
@@ -3556,7 +3570,7 @@ class wakeup {
 
   /// Suspends until there was a `notify` since the last return; consumes it.
   /// @throws boost::system::system_error  `operation_aborted` when cancelled; a signal is then kept
-  [[nodiscard]] awaitable<void> wait();
+  NNI_LAZY [[nodiscard]] awaitable<void> wait();
 
   /// Consumes a signal without waiting; false when there was none.
   [[nodiscard]] bool consume() noexcept;
@@ -3570,9 +3584,39 @@ class wakeup {
 
 // ---- nni/async/child.hpp
 
-#include <boost/asio/co_spawn.hpp>
-
 namespace nni::async::detail {
+
+/// Called with what a spawned coroutine has thrown, and connected to a slot that cancels it.
+///
+/// One type for all of them, so that what Asio makes of a spawn is compiled once. Asio's own binder would do for the slot,
+/// but makes it hand a cancellation to the executor's queue, where what was woken meanwhile would overtake it.
+class Completion {
+ public:
+  using cancellation_slot_type = boost::asio::cancellation_slot;
+  using Function = std::function<void(const std::exception_ptr&)>;
+
+  explicit Completion(Function function) : function_(std::move(function)) {}
+
+  /// @param slot     cancels the coroutine
+  /// @param failure  what the function is told instead of what Asio says; read and cleared when it is called
+  Completion(Function function, boost::asio::cancellation_slot slot, std::exception_ptr& failure)
+      : slot_(slot), function_(std::move(function)), failure_(&failure) {}
+
+  [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept { return slot_; }
+
+  void operator()(const std::exception_ptr& thrown) {
+    const std::exception_ptr failure = failure_ ? std::exchange(*failure_, nullptr) : thrown;
+    function_(failure);
+  }
+
+ private:
+  boost::asio::cancellation_slot slot_;
+  Function function_;
+  std::exception_ptr* failure_ = nullptr;
+};
+
+/// `boost::asio::co_spawn`, compiled once.
+NNI_LAZY void spawn(const boost::asio::any_io_executor& executor, awaitable<void> work, Completion completion);
 
 /// A spawned coroutine that can be cancelled at any time. It must not move, and it lives until `on_end` is called.
 ///
@@ -3589,15 +3633,7 @@ class Child {
   ///
   /// @param on_end  called on the executor, never from inside `start`, with what the work has thrown; may destroy
   ///                this object
-  template <class OnEnd>
-  void start(const boost::asio::any_io_executor& executor, awaitable<void> work, OnEnd on_end) {
-    auto ended = [this, on_end = std::move(on_end)](const std::exception_ptr&) mutable {
-      const std::exception_ptr failure = std::move(failure_);
-      on_end(failure);
-    };
-    boost::asio::co_spawn(
-        executor, guarded(std::move(work)), Completion<decltype(ended)>(signal_.slot(), std::move(ended)));
-  }
+  NNI_LAZY void start(const boost::asio::any_io_executor& executor, awaitable<void> work, Completion::Function on_end);
 
   /// Cancels the work; its end comes later, from the executor's queue.
   void cancel() {
@@ -3606,25 +3642,7 @@ class Child {
   }
 
  private:
-  /// Connects a completion to a slot. Asio's own binder makes it hand a cancellation to the executor's queue,
-  /// where what was woken meanwhile would overtake it.
-  template <class F>
-  class Completion {
-   public:
-    using cancellation_slot_type = boost::asio::cancellation_slot;
-
-    Completion(boost::asio::cancellation_slot slot, F function) : slot_(slot), function_(std::move(function)) {}
-
-    [[nodiscard]] cancellation_slot_type get_cancellation_slot() const noexcept { return slot_; }
-
-    void operator()(const std::exception_ptr& failure) { function_(failure); }
-
-   private:
-    boost::asio::cancellation_slot slot_;
-    F function_;
-  };
-
-  awaitable<void> guarded(awaitable<void> work);
+  NNI_LAZY awaitable<void> guarded(awaitable<void> work);
 
   boost::asio::cancellation_signal signal_;
   std::exception_ptr failure_;
@@ -3652,7 +3670,7 @@ class Race {
   explicit Race(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
 
   /// Starts a child, unless the race is over.
-  void start(std::size_t index, awaitable<void> child);
+  NNI_LAZY void start(std::size_t index, awaitable<void> child);
 
   /// Said by a child whose work has ended.
   ///
@@ -3662,7 +3680,7 @@ class Race {
   /// Suspends until both have ended; cancelling the waiter cancels both.
   ///
   /// @param listens  the caller wants to hear of its own cancellation
-  awaitable<void> join(bool listens);
+  NNI_LAZY awaitable<void> join(bool listens);
 
   /// Who ended first, or `nobody` when the race was cancelled before.
   [[nodiscard]] std::size_t winner() const noexcept { return winner_; }
@@ -3774,7 +3792,7 @@ class task_group {
   ///
   /// @param work  dropped without being started when the group is cancelled
   /// @returns     false when it was dropped
-  bool spawn(awaitable<void> work);
+  NNI_LAZY bool spawn(awaitable<void> work);
 
   /// Cancels the children, once; the group takes no more until it was joined.
   void cancel();
@@ -3784,7 +3802,7 @@ class task_group {
   /// Cancelling the joiner cancels the children, waits for them, and then ends with `operation_aborted`.
   ///
   /// @throws  the exception of the child that failed first
-  [[nodiscard]] awaitable<void> join();
+  NNI_LAZY [[nodiscard]] awaitable<void> join();
 
   /// Children that have not ended.
   [[nodiscard]] std::size_t size() const noexcept;
@@ -3800,7 +3818,7 @@ class task_group {
   friend awaitable<void> with_task_group(Body body);
 
   /// @param listens  the caller wants to hear of its own cancellation
-  awaitable<void> join_all(bool listens);
+  NNI_LAZY awaitable<void> join_all(bool listens);
 
   struct Core;
   std::shared_ptr<Core> core_;
@@ -4495,7 +4513,7 @@ class Engine {
     loops.spawn(limit_loop());
     for (JobEnded& end : std::exchange(ended_before_, {})) loops.spawn(hear_end(std::move(end)));
     if (stopping_) loops.spawn(give_up());
-    for (const auto& waiting : std::vector(unanswered_)) loops.spawn(tell_when_recorded(waiting));
+    for (awaitable<void>& waiting : std::exchange(early_, {})) loops.spawn(std::move(waiting));
     auto all = loops.join();
     co_await std::move(all);
   }
@@ -4503,7 +4521,7 @@ class Engine {
   /// Hears of trouble of the store and of the service from now on; the engine outlives their run.
   void listen() {
     if constexpr (requires { parts_.store.on_trouble(TroubleListener()); })
-      parts_.store.on_trouble([this](const std::string& reason) { note_trouble(store_trouble_, reason); });
+      parts_.store.on_trouble([this](const std::string& reason) { note_store_trouble(reason); });
     if constexpr (requires { parts_.service.on_trouble(TroubleListener()); })
       parts_.service.on_trouble([this](const std::string& reason) { note_trouble(service_trouble_, reason); });
   }
@@ -4544,7 +4562,7 @@ class Engine {
   }
 
   /// Makes a change that somebody asked for, and records it. Executor only.
-  void carry_out(Change change);
+  void carry_out(const Change& what);
 
   // ---- orders of a program that drives the experiment itself; executor only ---------------------------------------
 
@@ -4616,6 +4634,15 @@ class Engine {
     board_->set_trouble(!store_trouble_.empty() ? store_trouble_ : service_trouble_);
     if (!in_trouble()) trouble_over_.notify();
     wake();
+  }
+
+  // Time in which nothing can be recorded is no active time.
+  void note_store_trouble(const std::string& reason) {
+    if (reason.empty())
+      resume(PauseReason::store);
+    else
+      pause(PauseReason::store, reason);
+    note_trouble(store_trouble_, reason);
   }
 
   void wake() {
@@ -4819,6 +4846,7 @@ class Engine {
   bool out_of_time_ = false;
   async::event limits_changed_;
   std::vector<std::shared_ptr<std::promise<bool>>> unanswered_;  // who waits until everything is recorded
+  std::vector<awaitable<void>> early_;                           // of them, those who asked before the loops ran
 
   static constexpr std::size_t most_unwritten = 10'000;
 
@@ -5034,7 +5062,9 @@ void Engine<Parts>::adopt(const std::vector<JobReport>& reports) {
     ledger_->adopted(report, now(), transition);
     if (const Placement* held = ledger_->placement(report.run)) {
       parts_.scheduler.hold(*held);
-      note_start(report.run, report.started == TimePoint{} ? Duration{} : now() - report.started);
+      // A wall clock that was set back meanwhile gives nobody more time.
+      const Duration ago = report.started == TimePoint{} ? Duration{} : now() - report.started;
+      note_start(report.run, std::max(ago, Duration{}));
     }
     apply(transition);
   }
@@ -5129,7 +5159,7 @@ void Engine<Parts>::tell_pause() {
 }
 
 template <class Parts>
-void Engine<Parts>::carry_out(Change what) {
+void Engine<Parts>::carry_out(const Change& what) {
   std::visit(
       [this]<class What>(const What& asked) {
         if constexpr (std::same_as<What, StopExperiment>) {
@@ -5138,7 +5168,10 @@ void Engine<Parts>::carry_out(Change what) {
           cancel_by_user(asked.trial);
         } else if constexpr (std::same_as<What, TellWhenRecorded>) {
           unanswered_.push_back(asked.answer);
-          if (group_) group_->spawn(tell_when_recorded(asked.answer));
+          if (group_)
+            group_->spawn(tell_when_recorded(asked.answer));
+          else
+            early_.push_back(tell_when_recorded(asked.answer));
         } else {
           change(asked);
           wake();
@@ -5926,19 +5959,19 @@ class LocalDirectory {
   /// The directory; empty until it is known.
   [[nodiscard]] const std::filesystem::path& root() const noexcept { return root_; }
 
-  awaitable<void> open(Context& context);
-  awaitable<void> upload(std::filesystem::path local, RemotePath remote);
-  awaitable<void> download(RemotePath remote, std::filesystem::path local);
-  awaitable<std::string> read(RemotePath remote, std::uint64_t offset, std::size_t length);
-  awaitable<std::vector<FileInfo>> list(RemotePath remote);
-  awaitable<void> remove(RemotePath remote);
+  NNI_LAZY awaitable<void> open(Context& context);
+  NNI_LAZY awaitable<void> upload(std::filesystem::path local, RemotePath remote);
+  NNI_LAZY awaitable<void> download(RemotePath remote, std::filesystem::path local);
+  NNI_LAZY awaitable<std::string> read(RemotePath remote, std::uint64_t offset, std::size_t length);
+  NNI_LAZY awaitable<std::vector<FileInfo>> list(RemotePath remote);
+  NNI_LAZY awaitable<void> remove(RemotePath remote);
 
   /// Through inotify.
   /// @throws Error  `Errc::unsupported` on a file system that other machines write to, or when the system has no more
   ///                watches; `Errc::not_found`
-  awaitable<void> changed(RemotePath remote);
+  NNI_LAZY awaitable<void> changed(RemotePath remote);
   [[nodiscard]] HostPath mount(TrialId) const { return HostPath{root_}; }
-  awaitable<void> close();
+  NNI_LAZY awaitable<void> close();
 
  private:
   [[nodiscard]] std::filesystem::path resolve(const RemotePath& remote) const;
@@ -5973,7 +6006,7 @@ class Carried {
   EnvironmentVariables environment(RunId) const { return {}; }
 
   /// Nothing to close.
-  awaitable<void> close() { co_return; }
+  NNI_LAZY awaitable<void> close() { co_return; }
 };
 
 }  // namespace nni::transport
@@ -6398,11 +6431,15 @@ class Experiment {
   awaitable<Summary> async_run(Context& context);
 
   /// Stops the experiment: no trial starts, live ones are stopped; `run` returns. Any thread, any time.
-  void request_stop() { control_->ask(detail::StopExperiment{}); }
+  void request_stop() {
+    steer_ = &steer;
+    control_->ask(detail::StopExperiment{});
+  }
 
   /// A handle that steers the experiment: limits, search space, pause, cancel, stop, counts. Any thread, any time.
   [[nodiscard]] Control control() const {
     control_->watch();
+    steer_ = &steer;
     return Control(control_);
   }
 
@@ -6418,6 +6455,7 @@ class Experiment {
   /// @throws ConfigError  when one has no usable value or parameters
   Experiment& import_results(std::vector<ResultImported> results) {
     detail::check_results(results);
+    import_ = &Experiment::import_new;
     std::move(results.begin(), results.end(), std::back_inserter(to_import_));
     return *this;
   }
@@ -6435,6 +6473,9 @@ class Experiment {
   struct Parts;
   using Engine = detail::Engine<Parts>;
 
+  /// A store of the caller's may know this experiment already; a default one is as new as the experiment.
+  static constexpr bool resumable = detail::count_role<role::data_store, Policies...> != 0;
+
   Experiment(ExperimentOptions options, Service service, std::tuple<Policies...> policies);
 
   static advisor_type make_advisor(std::tuple<Policies...>& policies);
@@ -6449,7 +6490,7 @@ class Experiment {
   void import_new(detail::Board& board, Transition& out);
   void take_settings();
   void apply_settings();
-  void steer(detail::Change change);
+  static void steer(Experiment& self, const detail::Change& change);
   awaitable<void> count_unfitting();
   awaitable<void> count_if_unfitting(std::uint64_t& count, TrialJobDetail trial);
   [[nodiscard]] bool fits(const Parameters& parameters) const;
@@ -6488,6 +6529,11 @@ class Experiment {
   std::shared_ptr<detail::ControlCore> control_;
   std::exception_ptr unkept_;                                    // why records of this run are not all in the store
   std::vector<std::shared_ptr<std::promise<bool>>> unanswered_;  // they wait for the last record; dropped: not kept
+
+  // What only some programs ask for is reached through pointers that the asking sets: the others need not compile it.
+  mutable std::atomic<void (*)(Experiment&, const detail::Change&)> steer_ = nullptr;
+  void (Experiment::*import_)(detail::Board&, Transition&) = nullptr;
+  awaitable<void> (Experiment::*count_)() = nullptr;  // set when earlier trials may not fit the space in force
 };
 
 /// The service comes after the options, the policies in any order.
@@ -6584,6 +6630,7 @@ struct Experiment<Service, Policies...>::Parts {
     experiment->space_ = space;
     experiment->settings_.begin_space(space, experiment->ledger_->counts().ordered);
     ++experiment->space_count_;
+    experiment->count_ = &Experiment::count_unfitting;
   }
 
   /// Counts the results that do not fit the search space in force.
@@ -6698,7 +6745,7 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
   if (!directory_.empty()) detail::make_directory(directory_);
   auto opening = store_.open(context, id_);
   snapshot_ = co_await std::move(opening);
-  if (snapshot_.exists && options_.resume == Resume::never)
+  if (resumable && snapshot_.exists && options_.resume == Resume::never)
     throw Error(Errc::already_exists,
                 "experiment \"" + id_.value + "\" exists" + (directory_.empty() ? "" : " in " + directory_.string()) +
                     "; set .resume = nni::Resume::if_exists to go on with it, or choose another id");
@@ -6718,10 +6765,12 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
   auto starting = advisor_.start(context, space_, goals);
   co_await std::move(starting);
   ledger_.emplace(ledger_options());
-  ledger_->restore(snapshot_);
-  if (snapshot_.exists) {
-    auto replaying = replay(board);
-    co_await std::move(replaying);
+  if constexpr (resumable) {
+    ledger_->restore(snapshot_);
+    if (snapshot_.exists) {
+      auto replaying = replay(board);
+      co_await std::move(replaying);
+    }
   }
   NNI_CRASH_POINT("history told");
   auto serving = service_.start(context);
@@ -6732,12 +6781,15 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
 // What is in force: recorded changes and today's options, and the seed that everything random depends on.
 template <class Service, class... Policies>
 void Experiment<Service, Policies...>::take_settings() {
-  settings_ = snapshot_.exists ? detail::Settings(snapshot_.profile.settings, options_, space_, snapshot_.trials)
-                               : detail::Settings(options_, space_);
-  options_.concurrency = settings_.in_force.concurrency;
-  options_.max_trials = settings_.in_force.max_trials;
-  options_.max_duration = settings_.in_force.max_duration;
-  if (settings_.spaces.back().space != settings_.given_space) space_ = settings_.space();
+  settings_ = detail::Settings(options_, space_);
+  if constexpr (resumable) {
+    if (snapshot_.exists) settings_ = detail::Settings(snapshot_.profile.settings, options_, space_, snapshot_.trials);
+    options_.concurrency = settings_.in_force.concurrency;
+    options_.max_trials = settings_.in_force.max_trials;
+    options_.max_duration = settings_.in_force.max_duration;
+    if (settings_.spaces.back().space != settings_.given_space) space_ = settings_.space();
+    if (settings_.changed_space()) count_ = &Experiment::count_unfitting;
+  }
   seed_ = snapshot_.profile.seed;
   if constexpr (requires { advisor_.tuner().seed(); }) {
     // A tuner without a seed may have begun; then the seed of the first one that has one counts.
@@ -6895,11 +6947,11 @@ void Experiment<Service, Policies...>::give_up() {
 }
 
 template <class Service, class... Policies>
-void Experiment<Service, Policies...>::steer(detail::Change change) {
+void Experiment<Service, Policies...>::steer(Experiment& self, const detail::Change& change) {
   if (std::holds_alternative<detail::StopExperiment>(change))
-    stop_now();
-  else if (engine_)
-    engine_->carry_out(std::move(change));
+    self.stop_now();
+  else if (self.engine_)
+    self.engine_->carry_out(change);
 }
 
 template <class Service, class... Policies>
@@ -6945,21 +6997,27 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   engine_ = &engine;
   engine.listen();
   try {
-    auto adopting = adopt_open_runs();
-    const std::vector<JobReport> reports = co_await std::move(adopting);
-    NNI_CRASH_POINT("runs adopted");
+    std::vector<JobReport> reports;
+    if constexpr (resumable) {
+      auto adopting = adopt_open_runs();
+      reports = co_await std::move(adopting);
+      NNI_CRASH_POINT("runs adopted");
+    }
     const auto alive = std::count_if(reports.begin(), reports.end(), [](const JobReport& report) {
       return report.state == JobReport::State::running;
     });
     Transition first;
-    import_new(board, first);
+    first.records.emplace_back(std::in_place_type<ProfileChanged>);
+    if (import_) (this->*import_)(board, first);
     board.begin(first_profile(context), directory_, Service::platform, snapshot_.exists, ledger_->counts().finished,
                 static_cast<std::size_t>(alive), snapshot_.imported.size());
-    first.records.emplace(first.records.begin(), board.profile(ledger_->counts()));
+    std::get<ProfileChanged>(first.records.front()) = board.profile(ledger_->counts());
     engine.apply(first);
-    if (settings_.paused) engine.carry_out(detail::PauseTrials{});
-    engine.adopt(reports);
-    control_->begin(context.executor(), [this](detail::Change change) { steer(std::move(change)); });
+    if constexpr (resumable) {
+      if (settings_.paused) engine.carry_out(detail::PauseTrials{});
+      engine.adopt(reports);
+    }
+    control_->begin(context.executor(), [this](const detail::Change& change) { steer_.load()(*this, change); });
     if (stop_requested_) engine.request_stop();
     auto loops = engine.run();
     co_await std::move(loops);
@@ -7036,8 +7094,8 @@ awaitable<Summary> Experiment<Service, Policies...>::close_all(
     // A pause outlives a manager that dies; who starts an experiment again that was stopped wants it to run.
     settings_.paused = false;
     apply_settings();
-    if (settings_.changed_space()) {
-      auto counting = count_unfitting();
+    if (count_) {
+      auto counting = (this->*count_)();
       co_await std::move(counting);
     }
     ProfileChanged profile = board.profile(ledger_->counts());
@@ -7213,23 +7271,23 @@ class InProcess {
   ~InProcess();
 
   [[nodiscard]] Capabilities capabilities() const noexcept;
-  awaitable<void> start(Context& context);
-  awaitable<ResourceSnapshot> resources();
-  awaitable<JobId> submit_trial_job(TrialJobForm form);
-  awaitable<void> cancel_trial_job(RunId run, StopReason why);
-  awaitable<JobEvent> next_event();
-  awaitable<void> clean_up();
+  NNI_LAZY awaitable<void> start(Context& context);
+  NNI_LAZY awaitable<ResourceSnapshot> resources();
+  NNI_LAZY awaitable<JobId> submit_trial_job(TrialJobForm form);
+  NNI_LAZY awaitable<void> cancel_trial_job(RunId run, StopReason why);
+  NNI_LAZY awaitable<JobEvent> next_event();
+  NNI_LAZY awaitable<void> clean_up();
 
-  awaitable<TrialMessage> next_message();
-  awaitable<void> acknowledge(Receipt receipt);
-  awaitable<void> send(RunId run, Parameters parameters);
-  awaitable<void> settle(RunId run);
+  NNI_LAZY awaitable<TrialMessage> next_message();
+  NNI_LAZY awaitable<void> acknowledge(Receipt receipt);
+  NNI_LAZY awaitable<void> send(RunId run, Parameters parameters);
+  NNI_LAZY awaitable<void> settle(RunId run);
 
  private:
   class Pool;
   class Inbox;
 
-  awaitable<void> arrive();
+  NNI_LAZY awaitable<void> arrive();
 
   std::function<void(TrialHandle&)> trial_;
   InProcessOptions options_;
@@ -8157,7 +8215,7 @@ class BlockingCallOf final : public BlockingCall {
 };
 
 /// Executes the call on the pool; completes on the caller's executor when it has returned.
-awaitable<void> execute_on(boost::asio::any_io_executor pool, BlockingCall& call);
+NNI_LAZY awaitable<void> execute_on(boost::asio::any_io_executor pool, BlockingCall& call);
 
 }  // namespace detail
 
@@ -8690,7 +8748,7 @@ class FileIdentity {
 
 namespace nni::datastore::detail {
 
-/// Writes records somewhere. Its members block, and run on other threads: `record` and `tidy` one after the other, `sync`
+/// Writes records somewhere. Its members block, and run on a pool: `record` and `tidy` one after the other, `sync`
 /// beside them, `recover` alone.
 ///
 /// A member that fails with `Errc::storage_failed` is called again, after `recover`. Every other exception is final.
@@ -8723,9 +8781,7 @@ class Recorder {
 /// who wait for them.
 ///
 /// Everything but the recorder's work happens on the executor. One batch is written at a time, with as many records
-/// as are there, on a thread of the lane's own: a database that moves from thread to thread leaves its pages in the
-/// caches of other processors. Syncs run beside, on the context's pool, so that who waits for `written` does not wait
-/// for the disk.
+/// as are there; syncs run beside, so that who waits for `written` does not wait for the disk.
 ///
 /// When the recorder cannot write for now, everything stays in the queue, in order, and who waits goes on waiting; it is
 /// tried again after a pause that doubles from `first_pause` to `longest_pause`. A final failure, or one after
@@ -8733,7 +8789,7 @@ class Recorder {
 class RecordLane : public std::enable_shared_from_this<RecordLane> {
  public:
   /// @param context   outlives the lane
-  /// @param recorder  used on the lane's own thread, `sync` on the context's pool
+  /// @param recorder  used on the context's pool
   RecordLane(Context& context, std::unique_ptr<Recorder> recorder);
 
   static constexpr Duration first_pause = std::chrono::milliseconds(100);
@@ -8771,13 +8827,13 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   void start_syncing();
   void wake();
   void fail(std::exception_ptr failure);
-  void record_batch(TimePoint now);  // on the lane's thread
+  void record_batch(TimePoint now);  // on the pool
   awaitable<void> hold();
   void take_batch();
   awaitable<void> commit();
   void tell(const std::string& reason);
   void over(bool& trouble);
-  awaitable<std::exception_ptr> attempt(boost::asio::thread_pool& where, std::function<void()> call);
+  awaitable<std::exception_ptr> attempt(std::function<void()> call);
   awaitable<void> wait_out(std::exception_ptr trouble);
   awaitable<void> rest();
   awaitable<void> write_all();
@@ -8789,7 +8845,6 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
 
   Context* context_;
   std::unique_ptr<Recorder> recorder_;
-  boost::asio::thread_pool writer_{1};
   CommitPace pace_;
   boost::asio::steady_timer timer_;
   bool writing_ = false;
@@ -11210,6 +11265,7 @@ TrainingSession(TrainingSessionOptions, Service, Policies...) -> TrainingSession
 /// Bodies of `TrainingSession`: its configuration, its life, and how other threads call it. Included by
 /// training_session.hpp.
 
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
 namespace nni {
@@ -11909,6 +11965,9 @@ class Link {
   /// Sends what stands in `out`, now or as soon as the other side takes it.
   virtual void flush() = 0;
 
+  /// Delivers nothing while it is held; the other side's bytes wait in its own buffers, and its `backlog` says so.
+  virtual void hold(bool held) = 0;
+
   /// Bytes that were flushed and not yet taken.
   [[nodiscard]] virtual std::size_t backlog() const noexcept = 0;
 
@@ -12091,6 +12150,9 @@ class Identity {
 
 /// The id that the kernel chose for this boot; empty where it cannot be read.
 [[nodiscard]] const std::string& boot_id();
+
+/// How long ago a process of this boot was started, to a clock tick; no clock that is set changes it.
+[[nodiscard]] std::chrono::milliseconds age_of(const Identity& process);
 
 /// Looks a process up.
 /// @returns  nothing when there is no such process, or when it is a zombie
@@ -12351,6 +12413,10 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
   void send(RunId run, std::string_view record);
   void acknowledge(std::uint64_t position);
   void finish();
+
+  /// Tells nothing while it is held, after the frames that have come already: the keeper keeps records in its spool
+  /// until they are taken. That it is gone is not noticed meanwhile either.
+  void hold(bool held) { link_->hold(held); }
 
   /// Sends what is buffered, and hangs up. Nothing is told any more.
   void close();
@@ -13711,6 +13777,9 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
 
   void drop();
 
+  /// Messages that nobody has taken yet. Beyond some the keeper has to wait; its spool holds the rest.
+  [[nodiscard]] std::size_t messages() const noexcept { return messages_.size(); }
+
   std::filesystem::path trials() const { return keeper::trials_directory(directory_, local_environment); }
 
   LocalOptions options_;
@@ -13762,6 +13831,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   JobReport report_of(const Intent& intent, const std::unordered_map<RunId, const keeper::LiveRun*>& live);
   JobEnd end_of_unknown(const Intent& intent) const;
   void push(JobEvent event);
+  void push(TrialMessage message);
+  void hold_back();
 
   Phase phase_ = Phase::closed;
   bool closing_ = false;
@@ -13782,6 +13853,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   std::unordered_map<RunId, std::size_t> undelivered_;
   std::deque<JobEvent> events_;
   std::deque<TrialMessage> messages_;
+  std::size_t message_bytes_ = 0;
+  bool holds_back_ = false;  // the keeper waits until messages were taken
   async::event events_changed_;
   async::event messages_changed_;
   async::event delivered_;
@@ -13869,7 +13942,7 @@ class FileWatcher {
   ///
   /// @throws Error  `Errc::not_found`; `Errc::unsupported` for a file whose changes this machine cannot see (a network
   ///                file system), or when the system has no more watches; `Errc::closed` after `close`
-  awaitable<void> changed(std::filesystem::path file);
+  NNI_LAZY awaitable<void> changed(std::filesystem::path file);
 
   /// Ends all watches; whoever waits gets `Errc::closed`.
   void close();
@@ -14832,13 +14905,13 @@ struct ApartState {
   bool finished = false;
 };
 
-NNI_INLINE awaitable<void> run_apart(awaitable<void> work) {
+NNI_LAZY_BODY awaitable<void> run_apart(awaitable<void> work) {
   auto executor = co_await boost::asio::this_coro::executor;
   auto shared = std::make_shared<ApartState>();
-  boost::asio::co_spawn(executor, std::move(work), [shared](std::exception_ptr) {
-    shared->finished = true;
-    shared->done.resume_all();
-  });
+  spawn(executor, std::move(work), Completion([shared](const std::exception_ptr&) {
+          shared->finished = true;
+          shared->done.resume_all();
+        }));
   // An interrupt that does nothing: the cancellation is recorded in the caller's state and goes no further.
   Interrupt deaf;
   deaf.call = [](void*) {};
@@ -14856,7 +14929,16 @@ NNI_INLINE awaitable<void> run_apart(awaitable<void> work) {
 
 namespace nni::async::detail {
 
-NNI_INLINE awaitable<void> Child::guarded(awaitable<void> work) {
+NNI_LAZY_BODY void spawn(const boost::asio::any_io_executor& executor, awaitable<void> work, Completion completion) {
+  boost::asio::co_spawn(executor, std::move(work), std::move(completion));
+}
+
+NNI_LAZY_BODY void Child::start(const boost::asio::any_io_executor& executor, awaitable<void> work,
+                                Completion::Function on_end) {
+  spawn(executor, guarded(std::move(work)), Completion(std::move(on_end), signal_.slot(), failure_));
+}
+
+NNI_LAZY_BODY awaitable<void> Child::guarded(awaitable<void> work) {
   started_ = true;
   if (cancelled_) {
     failure_ = std::make_exception_ptr(boost::system::system_error(boost::asio::error::operation_aborted));
@@ -14885,7 +14967,7 @@ NNI_INLINE TimePoint SystemClock::now() const noexcept {
 
 NNI_INLINE SteadyPoint SystemClock::steady_now() const noexcept { return std::chrono::steady_clock::now(); }
 
-NNI_INLINE awaitable<void> SystemClock::sleep_until(SteadyPoint deadline) {
+NNI_LAZY_BODY awaitable<void> SystemClock::sleep_until(SteadyPoint deadline) {
   auto executor = co_await boost::asio::this_coro::executor;
   boost::asio::steady_timer timer(executor, deadline);
   co_await timer.async_wait(boost::asio::use_awaitable);
@@ -14949,7 +15031,7 @@ NNI_INLINE bool wakeup::consume() noexcept {
   return (core_->state.fetch_and(~Core::signalled, std::memory_order_acq_rel) & Core::signalled) != 0;
 }
 
-NNI_INLINE awaitable<void> wakeup::wait() {
+NNI_LAZY_BODY awaitable<void> wakeup::wait() {
   // One operation announces the waiter and looks for a signal, so there is no moment between the two.
   const unsigned before = core_->state.fetch_or(Core::waiting, std::memory_order_acq_rel);
   if ((before & Core::signalled) != 0) {
@@ -15023,7 +15105,7 @@ struct InitiateCall {
   }
 };
 
-NNI_INLINE awaitable<void> execute_on(boost::asio::any_io_executor pool, BlockingCall& call) {
+NNI_LAZY_BODY awaitable<void> execute_on(boost::asio::any_io_executor pool, BlockingCall& call) {
   return boost::asio::async_initiate<const boost::asio::use_awaitable_t<>&, void()>(
       InitiateCall{}, boost::asio::use_awaitable, std::move(pool), &call);
 }
@@ -15090,7 +15172,7 @@ NNI_INLINE void periodic::set_interval(Duration interval) {
 
 namespace nni::async::detail {
 
-NNI_INLINE void Race::start(std::size_t index, awaitable<void> child) {
+NNI_LAZY_BODY void Race::start(std::size_t index, awaitable<void> child) {
   if (winner_ != nobody || cancelled_) return;
   ++running_;
   children_[index].start(executor_, std::move(child), [this](const std::exception_ptr&) {
@@ -15110,7 +15192,7 @@ NNI_INLINE void Race::cancel_all() {
   for (auto& child : children_) child.cancel();
 }
 
-NNI_INLINE awaitable<void> Race::join(bool listens) {
+NNI_LAZY_BODY awaitable<void> Race::join(bool listens) {
   Interrupt forward;
   forward.call = [](void* race) { static_cast<Race*>(race)->cancel_all(); };
   forward.object = this;
@@ -15126,12 +15208,12 @@ NNI_INLINE awaitable<void> Race::join(bool listens) {
 
 namespace nni::async::detail {
 
-NNI_INLINE void drive(boost::asio::io_context& context, awaitable<void> work) {
+NNI_LAZY_BODY void drive(boost::asio::io_context& context, awaitable<void> work) {
   auto done = std::make_shared<bool>(false);
-  boost::asio::co_spawn(context, std::move(work), [done, &context](std::exception_ptr) {
-    *done = true;
-    context.stop();
-  });
+  spawn(context.get_executor(), std::move(work), Completion([done, &context](const std::exception_ptr&) {
+          *done = true;
+          context.stop();
+        }));
   while (!*done) {
     context.restart();
     context.run();
@@ -15300,7 +15382,7 @@ NNI_INLINE task_group::~task_group() {
   core_->cancel();
 }
 
-NNI_INLINE bool task_group::spawn(awaitable<void> work) {
+NNI_LAZY_BODY bool task_group::spawn(awaitable<void> work) {
   if (core_->cancelled) return false;
   const auto child = core_->children.emplace(core_->children.end());
   child->start(core_->executor, std::move(work), [core = core_, child](const std::exception_ptr& end) {
@@ -15311,12 +15393,12 @@ NNI_INLINE bool task_group::spawn(awaitable<void> work) {
 
 NNI_INLINE void task_group::cancel() { core_->cancel(); }
 
-NNI_INLINE awaitable<void> task_group::join() {
+NNI_LAZY_BODY awaitable<void> task_group::join() {
   const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
   co_await join_all(throws);
 }
 
-NNI_INLINE awaitable<void> task_group::join_all(bool listens) {
+NNI_LAZY_BODY awaitable<void> task_group::join_all(bool listens) {
   detail::Interrupt forward;
   forward.call = [](void* core) { static_cast<Core*>(core)->cancel(); };
   forward.object = core_.get();
@@ -15450,7 +15532,7 @@ struct InitiateWait {
   }
 };
 
-NNI_INLINE awaitable<void> WaitList::wait(Interrupt interrupt) {
+NNI_LAZY_BODY awaitable<void> WaitList::wait(Interrupt interrupt) {
   return boost::asio::async_initiate<const boost::asio::use_awaitable_t<>&, void(boost::system::error_code)>(
       InitiateWait{}, boost::asio::use_awaitable, this, interrupt);
 }
@@ -18325,6 +18407,8 @@ NNI_INLINE void OpenTrial::ended(const RunEnded& event) {
     return;
   }
   detail.attempts = std::max(detail.attempts, attempt + 1);
+  // One that is ended while it waits for another attempt is seen through the last.
+  detail.start_time = started_at;
   detail.end_time = event.at;
   detail.is_early_stopped = event.status == TrialJobStatus::early_stopped;
   if (event.end.kind == EndKind::exited) detail.exit_code = event.end.code;
@@ -18831,7 +18915,7 @@ NNI_INLINE awaitable<void> RecordLane::write_all() {
     start_syncing();
     if (!recorder_->wants_tidying()) continue;
     for (;;) {
-      auto call = attempt(writer_, std::bind_front(&Recorder::tidy, recorder_.get()));
+      auto call = attempt(std::bind_front(&Recorder::tidy, recorder_.get()));
       std::exception_ptr trouble = co_await std::move(call);
       if (!trouble || failure_) break;
       record_in_trouble_ = true;
@@ -18849,7 +18933,7 @@ NNI_INLINE awaitable<void> RecordLane::sync_all() {
       sync_end_ = written_;
       sync_turn_ = 1 - sync_turn_;
     }
-    auto call = attempt(context_->pool(), std::bind_front(&Recorder::sync, recorder_.get()));
+    auto call = attempt(std::bind_front(&Recorder::sync, recorder_.get()));
     std::exception_ptr trouble = co_await std::move(call);
     if (trouble) {
       sync_in_trouble_ = true;
@@ -18892,7 +18976,7 @@ NNI_INLINE void RecordLane::take_batch() {
 }
 
 NNI_INLINE awaitable<void> RecordLane::commit() {
-  auto call = attempt(writer_, std::bind_front(&RecordLane::record_batch, this, context_->clock().now()));
+  auto call = attempt(std::bind_front(&RecordLane::record_batch, this, context_->clock().now()));
   std::exception_ptr trouble = co_await std::move(call);
   if (trouble) {
     record_in_trouble_ = true;
@@ -18932,14 +19016,13 @@ NNI_INLINE void RecordLane::over(bool& trouble) {
 }
 
 // One call of the recorder; never while it recovers.
-NNI_INLINE awaitable<std::exception_ptr> RecordLane::attempt(
-    boost::asio::thread_pool& where, std::function<void()> call) {
+NNI_INLINE awaitable<std::exception_ptr> RecordLane::attempt(std::function<void()> call) {
   while (recovering_) co_await recovered_.wait();
   if (failure_) co_return failure_;
   std::exception_ptr failure;
   ++calls_;
   try {
-    auto work = async::offload(where, std::move(call));
+    auto work = async::offload(*context_, std::move(call));
     co_await std::move(work);
   } catch (...) {
     failure = std::current_exception();
@@ -18980,7 +19063,7 @@ NNI_INLINE awaitable<void> RecordLane::wait_out(std::exception_ptr trouble) {
     auto pause = rest();
     co_await std::move(pause);
     try {
-      auto work = async::offload(writer_, std::bind_front(&Recorder::recover, recorder_.get()));
+      auto work = async::offload(*context_, std::bind_front(&Recorder::recover, recorder_.get()));
       co_await std::move(work);
       trouble = nullptr;
     } catch (...) {
@@ -20560,7 +20643,7 @@ NNI_INLINE Memory::Records& Memory::records() const {
   return *records_;
 }
 
-NNI_INLINE awaitable<ExperimentSnapshot> Memory::open(Context&, ExperimentId id) {
+NNI_LAZY_BODY awaitable<ExperimentSnapshot> Memory::open(Context&, ExperimentId id) {
   if (records_->is_open)
     throw Error(
         Errc::in_use, "the records of experiment " + records_->id.value + " are open already; close them first");
@@ -20579,23 +20662,23 @@ NNI_INLINE StorePosition Memory::append(std::span<const StoreEvent> events) {
   return StorePosition{here.position};
 }
 
-NNI_INLINE awaitable<void> Memory::written(StorePosition) {
+NNI_LAZY_BODY awaitable<void> Memory::written(StorePosition) {
   records();
   co_return;
 }
 
-NNI_INLINE awaitable<void> Memory::synced(StorePosition) {
+NNI_LAZY_BODY awaitable<void> Memory::synced(StorePosition) {
   records();
   co_return;
 }
 
-NNI_INLINE awaitable<std::optional<TrialJobDetail>> Memory::load(TrialId trial) { co_return records().load(trial); }
+NNI_LAZY_BODY awaitable<std::optional<TrialJobDetail>> Memory::load(TrialId trial) { co_return records().load(trial); }
 
-NNI_INLINE awaitable<TrialPage> Memory::page(TrialQuery query) { co_return records().page(query); }
+NNI_LAZY_BODY awaitable<TrialPage> Memory::page(TrialQuery query) { co_return records().page(query); }
 
-NNI_INLINE awaitable<std::vector<Metric>> Memory::metrics(TrialId trial) { co_return records().metrics(trial); }
+NNI_LAZY_BODY awaitable<std::vector<Metric>> Memory::metrics(TrialId trial) { co_return records().metrics(trial); }
 
-NNI_INLINE awaitable<void> Memory::close() {
+NNI_LAZY_BODY awaitable<void> Memory::close() {
   records_->is_open = false;
   co_return;
 }
@@ -21779,7 +21862,7 @@ NNI_INLINE ControlCore::ControlCore(const ExperimentOptions& options, bool updat
 NNI_INLINE bool ControlCore::ask(Change change) {
   const std::lock_guard lock(mutex_);
   if (phase_ == Control::Phase::ended) return false;
-  changes_.push_back(std::move(change));
+  changes_.push_back(std::make_shared<const Change>(std::move(change)));
   if (executor_ && !std::exchange(posted_, true))
     boost::asio::post(*executor_, [self = shared_from_this()] { self->drain(); });
   return true;
@@ -21795,7 +21878,8 @@ NNI_INLINE Control::Phase ControlCore::phase() const {
   return phase_;
 }
 
-NNI_INLINE void ControlCore::begin(boost::asio::any_io_executor executor, std::function<void(Change)> carry_out) {
+NNI_INLINE void ControlCore::begin(boost::asio::any_io_executor executor,
+                                   std::function<void(const Change&)> carry_out) {
   carry_out_ = std::move(carry_out);
   {
     const std::lock_guard lock(mutex_);
@@ -21807,18 +21891,18 @@ NNI_INLINE void ControlCore::begin(boost::asio::any_io_executor executor, std::f
 
 // What is asked for meanwhile has its own turn: who asks without end must not keep the experiment from running.
 NNI_INLINE void ControlCore::drain() {
-  std::deque<Change> batch;
+  Requests batch;
   {
     const std::lock_guard lock(mutex_);
     batch.swap(changes_);
     posted_ = false;
   }
-  for (Change& change : batch)
-    if (carry_out_) carry_out_(std::move(change));
+  for (const auto& change : batch)
+    if (carry_out_) carry_out_(*change);
 }
 
 NNI_INLINE void ControlCore::end() {
-  std::deque<Change> dropped;  // who waits for one of them is told outside of the lock
+  Requests dropped;  // who waits for one of them is told outside of the lock
   {
     const std::lock_guard lock(mutex_);
     phase_ = Control::Phase::ended;
@@ -22841,6 +22925,7 @@ NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_direct
 #include <chrono>
 #include <csignal>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <sys/prctl.h>
@@ -22858,6 +22943,7 @@ namespace detail {
 
 /// A keeper whose manager never comes has been started by somebody who died meanwhile.
 inline constexpr std::chrono::seconds first_manager_limit{30};
+inline constexpr std::chrono::milliseconds accept_pause{100};  ///< after a connection that could not be taken
 
 }  // namespace detail
 
@@ -22870,6 +22956,7 @@ class Daemon::Core {
         keeper_(std::make_unique<Keeper>(io.get_executor(), with_everything(options_), log_)),
         acceptor_(io),
         signals_(io, SIGTERM),
+        accept_timer_(io),
         first_manager_timer_(io) {}
 
   void open() {
@@ -22929,9 +23016,22 @@ class Daemon::Core {
     acceptor_.async_accept(
         [this](const boost::system::error_code& failure, boost::asio::local::stream_protocol::socket socket) {
           if (ending_) return;
-          if (!failure) connected(std::move(socket));
-          if (failure != boost::asio::error::operation_aborted) accept();
+          if (failure == boost::asio::error::operation_aborted) return;
+          if (failure) return accept_later(failure);
+          connected(std::move(socket));
+          accept();
         });
+  }
+
+  // Who asks stays in the system's queue, so a limit that is reached must not be asked about again and again.
+  void accept_later(const boost::system::error_code& failure) {
+    if (!std::exchange(accept_trouble_told_, true))
+      log_.warning("keeper", "a connection could not be accepted (" + failure.message() +
+                                 "); it is tried again; perhaps the limit on open files, ulimit -n, is too low");
+    accept_timer_.expires_after(detail::accept_pause);
+    accept_timer_.async_wait([this](const boost::system::error_code& cancelled) {
+      if (!cancelled && !ending_) accept();
+    });
   }
 
   void connected(boost::asio::local::stream_protocol::socket socket) {
@@ -23030,6 +23130,7 @@ class Daemon::Core {
     socket_->remove();
     boost::system::error_code ignored;
     acceptor_.close(ignored);
+    accept_timer_.cancel();
     signals_.cancel(ignored);
     first_manager_timer_.cancel();
     for (const std::shared_ptr<Session>& session : sessions_) session->close();
@@ -23050,6 +23151,7 @@ class Daemon::Core {
   std::optional<SocketPath> socket_;
   boost::asio::local::stream_protocol::acceptor acceptor_;
   boost::asio::signal_set signals_;
+  boost::asio::steady_timer accept_timer_;
   boost::asio::steady_timer first_manager_timer_;
   std::vector<std::shared_ptr<Session>> sessions_;
   Session* manager_ = nullptr;
@@ -23058,6 +23160,7 @@ class Daemon::Core {
   bool told_finished_ = false;
   bool stopping_ = false;
   bool ending_ = false;
+  bool accept_trouble_told_ = false;
   std::exception_ptr failure_;
 };
 
@@ -23853,6 +23956,11 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
     if (!waiting_) send();
   }
 
+  void hold(bool held) override {
+    held_ = held;
+    if (!held_ && user_ && !receiving_) receive();
+  }
+
   [[nodiscard]] std::size_t backlog() const noexcept override { return sending_.size() - sent_; }
 
   void close() override {
@@ -23896,12 +24004,14 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   }
 
   void receive() {
+    receiving_ = true;
     socket_.async_wait(
         boost::asio::socket_base::wait_read, [self = shared_from_this()](const boost::system::error_code& failure) {
+          self->receiving_ = false;
           if (!self->user_) return;
           if (failure)
             self->lost();
-          else
+          else if (!self->held_)
             self->take();
         });
   }
@@ -23915,7 +24025,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
       if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
       if (got <= 0) return lost();
       user_->on_bytes(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
-      if (!user_) return;
+      if (!user_ || held_) return;
       if (static_cast<std::size_t>(got) < buffer.size()) break;
     }
     receive();
@@ -23934,6 +24044,8 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   std::string sending_;
   std::size_t sent_ = 0;
   bool waiting_ = false;
+  bool receiving_ = false;
+  bool held_ = false;
   bool failed_ = false;
 };
 
@@ -23954,6 +24066,11 @@ class LoopbackLink final : public Link, public std::enable_shared_from_this<Loop
     peer->arrived_.append(out_);
     out_.clear();
     peer->deliver_soon();
+  }
+
+  void hold(bool held) override {
+    held_ = held;
+    if (!held_) deliver_soon();
   }
 
   [[nodiscard]] std::size_t backlog() const noexcept override {
@@ -23981,7 +24098,7 @@ class LoopbackLink final : public Link, public std::enable_shared_from_this<Loop
   }
 
   void deliver() {
-    if (!user_) return;
+    if (!user_ || held_) return;
     if (!arrived_.empty()) {
       std::string bytes;
       bytes.swap(arrived_);
@@ -23990,7 +24107,7 @@ class LoopbackLink final : public Link, public std::enable_shared_from_this<Loop
       if (arrived_.empty()) arrived_.swap(bytes);  // keeps the room
       if (const auto peer = peer_.lock(); peer && peer->user_) peer->user_->on_drained();
     }
-    if (peer_closed_ && user_) std::exchange(user_, nullptr)->on_closed();
+    if (peer_closed_ && user_ && !held_) std::exchange(user_, nullptr)->on_closed();
   }
 
   boost::asio::any_io_executor executor_;
@@ -23998,6 +24115,7 @@ class LoopbackLink final : public Link, public std::enable_shared_from_this<Loop
   LinkUser* user_ = nullptr;
   std::string arrived_;
   bool posted_ = false;
+  bool held_ = false;
   bool peer_closed_ = false;
 };
 
@@ -26197,7 +26315,7 @@ NNI_INLINE Capabilities InProcess::capabilities() const noexcept {
   return Capabilities{.multi_phase = true, .needs_command = false};
 }
 
-NNI_INLINE awaitable<void> InProcess::start(Context& context) {
+NNI_LAZY_BODY awaitable<void> InProcess::start(Context& context) {
   inbox_ = std::make_unique<Inbox>(context);
   std::size_t threads = options_.threads;
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
@@ -26206,19 +26324,19 @@ NNI_INLINE awaitable<void> InProcess::start(Context& context) {
   co_return;
 }
 
-NNI_INLINE awaitable<ResourceSnapshot> InProcess::resources() {
+NNI_LAZY_BODY awaitable<ResourceSnapshot> InProcess::resources() {
   ResourceSnapshot snapshot;
   snapshot.nodes.emplace_back("localhost");
   co_return snapshot;
 }
 
-NNI_INLINE awaitable<JobId> InProcess::submit_trial_job(TrialJobForm form) {
+NNI_LAZY_BODY awaitable<JobId> InProcess::submit_trial_job(TrialJobForm form) {
   if (pool_->stage(std::move(form)))
     boost::asio::post(inbox_->context->executor(), [pool = pool_] { pool->hand_over(); });
   co_return JobId{"call"};
 }
 
-NNI_INLINE awaitable<void> InProcess::cancel_trial_job(RunId run, StopReason why) {
+NNI_LAZY_BODY awaitable<void> InProcess::cancel_trial_job(RunId run, StopReason why) {
   if (std::optional<JobEnded> ended = pool_->cancel(run, why)) {
     inbox_->events.emplace_back(std::in_place_type<JobEnded>, std::move(*ended));
     inbox_->changed.notify();
@@ -26228,7 +26346,7 @@ NNI_INLINE awaitable<void> InProcess::cancel_trial_job(RunId run, StopReason why
 }
 
 // Returns when something may have arrived. One of the two readers waits for the threads, the other for the first.
-NNI_INLINE awaitable<void> InProcess::arrive() {
+NNI_LAZY_BODY awaitable<void> InProcess::arrive() {
   if (inbox_->fetch(*pool_)) {
     inbox_->changed.notify();
     co_return;
@@ -26253,7 +26371,7 @@ NNI_INLINE awaitable<void> InProcess::arrive() {
   if (failure) std::rethrow_exception(failure);
 }
 
-NNI_INLINE awaitable<JobEvent> InProcess::next_event() {
+NNI_LAZY_BODY awaitable<JobEvent> InProcess::next_event() {
   while (inbox_->events.empty()) {
     auto arrival = arrive();
     co_await std::move(arrival);
@@ -26263,7 +26381,7 @@ NNI_INLINE awaitable<JobEvent> InProcess::next_event() {
   co_return event;
 }
 
-NNI_INLINE awaitable<TrialMessage> InProcess::next_message() {
+NNI_LAZY_BODY awaitable<TrialMessage> InProcess::next_message() {
   while (inbox_->messages.empty()) {
     auto arrival = arrive();
     co_await std::move(arrival);
@@ -26274,14 +26392,14 @@ NNI_INLINE awaitable<TrialMessage> InProcess::next_message() {
   co_return message;
 }
 
-NNI_INLINE awaitable<void> InProcess::acknowledge(Receipt) { co_return; }
+NNI_LAZY_BODY awaitable<void> InProcess::acknowledge(Receipt) { co_return; }
 
-NNI_INLINE awaitable<void> InProcess::send(RunId run, Parameters parameters) {
+NNI_LAZY_BODY awaitable<void> InProcess::send(RunId run, Parameters parameters) {
   pool_->send(run, std::move(parameters));
   co_return;
 }
 
-NNI_INLINE awaitable<void> InProcess::settle(RunId) {
+NNI_LAZY_BODY awaitable<void> InProcess::settle(RunId) {
   // What a run wrote was sorted before its end was; so an empty queue of messages means that all were delivered.
   while (!inbox_->messages.empty()) {
     auto change = inbox_->changed.wait();
@@ -26289,7 +26407,7 @@ NNI_INLINE awaitable<void> InProcess::settle(RunId) {
   }
 }
 
-NNI_INLINE awaitable<void> InProcess::clean_up() {
+NNI_LAZY_BODY awaitable<void> InProcess::clean_up() {
   if (!pool_) co_return;
   pool_->close();
   const SteadyPoint deadline = std::chrono::steady_clock::now() + inbox_->context->shutdown_limit();
@@ -26522,6 +26640,7 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
   events.refused = [this](std::string reason) { on_closed(std::move(reason), true); };
   events.closed = [this](std::string reason) { on_closed(std::move(reason), false); };
   client_ = std::make_shared<keeper::Client>(context_->executor(), std::move(link), std::move(events));
+  holds_back_ = false;
   client_->open(hello());
   while (phase_ == Phase::greeting) {
     auto change = connection_changed_.wait();
@@ -26595,6 +26714,7 @@ NNI_INLINE void LocalCore::lose(RunId run, const std::string& reason) {
 NNI_INLINE awaitable<void> LocalCore::clean_up() {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
   closing_ = true;
+  hold_back();  // the keeper's last word is behind everything else
   events_changed_.notify();
   messages_changed_.notify();
   delivered_.notify();
@@ -26645,6 +26765,16 @@ NNI_INLINE void LocalCore::drop() {
 
 namespace nni::platforms::detail {
 
+inline constexpr Duration clock_tolerance = std::chrono::seconds(1);
+
+/// So much is held of what nobody has taken. The keeper's spool holds the rest.
+inline constexpr std::size_t most_messages = 10'000;
+inline constexpr std::size_t most_message_bytes = 16 * 1024 * 1024;
+
+NNI_INLINE std::size_t size_of(const TrialMessage& message) {
+  return message.metric.value.size() + message.text.size();
+}
+
 // ---- records ----------------------------------------------------------------------------------------------------
 
 NNI_INLINE void LocalCore::on_record(keeper::Record record) {
@@ -26670,15 +26800,31 @@ NNI_INLINE void LocalCore::process(keeper::Record record) {
     case Kind::ended: return ended(std::move(record));
     case Kind::metric: {
       Metric metric(record.run, record.metric, record.sequence, std::move(record.text), record.at);
-      messages_.emplace_back(std::move(metric), Receipt{record.position});
-      break;
+      return push(TrialMessage(std::move(metric), Receipt{record.position}));
     }
     case Kind::garbage:
-      messages_.push_back(TrialMessage::not_understood(record.run, std::move(record.text), Receipt{record.position}));
-      break;
+      return push(TrialMessage::not_understood(record.run, std::move(record.text), Receipt{record.position}));
   }
-  ++undelivered_[record.run];
+}
+
+NNI_INLINE void LocalCore::push(TrialMessage message) {
+  if (closing_) return;  // it stays in the spool
+  ++undelivered_[message.metric.run];
+  message_bytes_ += size_of(message);
+  messages_.push_back(std::move(message));
   messages_changed_.notify();
+  hold_back();
+}
+
+// Lets the keeper wait when too much is here, and go on when half of that was taken: its next records come in pieces
+// that are worth a system call.
+NNI_INLINE void LocalCore::hold_back() {
+  const std::size_t share = holds_back_ ? 2 : 1;
+  const bool full = messages_.size() > most_messages / share || message_bytes_ > most_message_bytes / share;
+  const bool wanted = full && !closing_;
+  if (wanted == holds_back_ || !client_) return;
+  holds_back_ = wanted;
+  client_->hold(wanted);
 }
 
 NNI_INLINE void LocalCore::started(const keeper::Record& record) {
@@ -26732,6 +26878,8 @@ NNI_INLINE awaitable<TrialMessage> LocalCore::next_message() {
   }
   TrialMessage message = std::move(messages_.front());
   messages_.pop_front();
+  message_bytes_ -= size_of(message);
+  hold_back();
   if (const auto count = undelivered_.find(message.metric.run); count != undelivered_.end() && --count->second == 0) {
     undelivered_.erase(count);
     delivered_.notify();
@@ -26763,10 +26911,14 @@ NNI_INLINE void LocalCore::recorded(RunId run) {
 NNI_INLINE keeper::StartOrder LocalCore::order_of(const TrialJobForm& form) {
   keeper::JobTemplate job;
   job.arguments = form.command.arguments();
-  job.directory =
-      std::filesystem::absolute(form.working_directory.empty() ? "." : form.working_directory)
-          .lexically_normal()
-          .string();
+  std::error_code failure;
+  const auto directory =
+      std::filesystem::absolute(form.working_directory.empty() ? "." : form.working_directory, failure);
+  if (failure)
+    throw Error(Errc::not_found,
+                "the directory that this process works in was deleted, and the trial should run there; start the "
+                "experiment in one that exists, or give the trial another one");
+  job.directory = directory.lexically_normal().string();
   job.discard_output = options_.output == Output::discard;
   if (form.request.gpus) job.environment.emplace_back("CUDA_VISIBLE_DEVICES=");
 
@@ -26796,13 +26948,14 @@ NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
     auto change = connection_changed_.wait();
     co_await std::move(change);
   }
-  TrackedPtr& known = runs_[form.run];
-  if (!known) {
-    known = std::make_shared<Tracked>();
-    known->parameter = form.parameter;
-    client_->start(order_of(form));
+  if (!runs_.contains(form.run)) {
+    const keeper::StartOrder order = order_of(form);
+    const auto fresh = std::make_shared<Tracked>();
+    fresh->parameter = form.parameter;
+    runs_[form.run] = fresh;
+    client_->start(order);
   }
-  const TrackedPtr tracked = known;
+  const TrackedPtr tracked = runs_[form.run];
   while (!tracked->decided) {
     auto change = tracked->changed.wait();
     co_await std::move(change);
@@ -26856,6 +27009,9 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
   if (const auto found = live.find(intent.run); found != live.end()) {
     report.job = process::to_job_id(found->second->process);
     report.started = found->second->started;
+    // As the wall clock counts now, when it was set since: how long the run has lasted must not change by that.
+    const TimePoint begun = wall_clock_now() - process::age_of(found->second->process);
+    if (begun - report.started > clock_tolerance || report.started - begun > clock_tolerance) report.started = begun;
     track();
     return report;
   }
@@ -27205,6 +27361,13 @@ NNI_INLINE std::optional<LocalJob> parse_job_id(const JobId& job) {
   return result;
 }
 
+NNI_INLINE std::chrono::milliseconds age_of(const Identity& process) {
+  static const long ticks_per_second = ::sysconf(_SC_CLK_TCK);
+  const std::uint64_t now = detail::ticks_since_boot();
+  const std::uint64_t ticks = now > process.start_ticks ? now - process.start_ticks : 0;
+  return std::chrono::milliseconds(ticks * 1000 / static_cast<std::uint64_t>(ticks_per_second));
+}
+
 NNI_INLINE StartClock::StartClock() noexcept : before_(detail::ticks_since_boot()) {}
 
 NNI_INLINE std::uint64_t StartClock::ticks_of(pid_t child) const {
@@ -27552,6 +27715,9 @@ namespace nni::process {
 
 namespace detail {
 
+/// Before a free descriptor is looked for again.
+inline constexpr std::chrono::milliseconds descriptor_pause{100};
+
 NNI_INLINE Exit exit_of(const siginfo_t& info) noexcept {
   Exit result;
   result.pid = info.si_pid;
@@ -27575,7 +27741,11 @@ NNI_INLINE bool wait_without_blocking(idtype_t what, id_t which, siginfo_t& info
 class Reaper::Core : public std::enable_shared_from_this<Core> {
  public:
   Core(boost::asio::any_io_executor executor, Scope scope, Handler handler)
-      : executor_(std::move(executor)), scope_(scope), handler_(std::move(handler)), descriptor_(executor_) {}
+      : executor_(std::move(executor)),
+        scope_(scope),
+        handler_(std::move(handler)),
+        descriptor_(executor_),
+        timer_(executor_) {}
 
   ~Core() { stop(); }
 
@@ -27595,11 +27765,13 @@ class Reaper::Core : public std::enable_shared_from_this<Core> {
     boost::system::error_code ignored;
     descriptor_.close(ignored);
     if (signals_) signals_->cancel(ignored);
+    timer_.cancel();
   }
 
   void watch(pid_t child) {
     if (scope_ == Scope::everything) return;
     const int file = open_pidfd(child);
+    if (file < 0 && (errno == EMFILE || errno == ENFILE)) return watch_later(child);
     if (file < 0) return watch_by_signal(child);
     epoll_event event{};
     event.events = EPOLLIN;
@@ -27671,8 +27843,31 @@ class Reaper::Core : public std::enable_shared_from_this<Core> {
     }
   }
 
-  // Kernels before 5.3, some tools and a process without free descriptors have no pidfd: SIGCHLD and a look at each
-  // child replace it.
+  // Without a free descriptor nothing tells of an end, so each child is looked at until there is one.
+  void watch_later(pid_t child) {
+    unwatched_.push_back(child);
+    if (unwatched_.size() > 1) return;
+    timer_.expires_after(detail::descriptor_pause);
+    timer_.async_wait([self = shared_from_this()](const boost::system::error_code& failure) {
+      if (failure || self->stopped_) return;
+      for (const pid_t one : std::exchange(self->unwatched_, {})) {
+        if (self->stopped_) return;
+        if (has_ended(one))
+          self->reap(one);
+        else
+          self->watch(one);
+      }
+    });
+  }
+
+  /// Also when somebody else took its status.
+  static bool has_ended(pid_t child) noexcept {
+    siginfo_t info{};
+    const int result = ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
+    return result == 0 ? info.si_pid != 0 : errno == ECHILD;
+  }
+
+  // Kernels before 5.3 and some tools have no pidfd: SIGCHLD and a look at each child replace it.
   void watch_by_signal(pid_t child) {
     by_signal_.insert(child);
     if (!signals_) {
@@ -27695,10 +27890,7 @@ class Reaper::Core : public std::enable_shared_from_this<Core> {
     const std::vector<pid_t> children(by_signal_.begin(), by_signal_.end());
     for (const pid_t child : children) {
       if (stopped_) return;
-      siginfo_t info{};
-      const int result = ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT);
-      if (result == 0 && info.si_pid == 0) continue;
-      if (result != 0 && errno != ECHILD) continue;
+      if (!has_ended(child)) continue;
       by_signal_.erase(child);
       reap(child);
     }
@@ -27711,6 +27903,8 @@ class Reaper::Core : public std::enable_shared_from_this<Core> {
   std::set<int> pidfds_;
   std::optional<boost::asio::signal_set> signals_;
   std::set<pid_t> by_signal_;
+  std::vector<pid_t> unwatched_;
+  boost::asio::steady_timer timer_;
   bool stopped_ = false;
 };
 
@@ -28180,7 +28374,7 @@ class FileWatcher::Core : public std::enable_shared_from_this<FileWatcher::Core>
     notices_.assign(descriptor);
   }
 
-  awaitable<void> changed(std::string file) {
+  NNI_LAZY awaitable<void> changed(std::string file) {
     const std::shared_ptr<Core> keep = shared_from_this();
     if (!watches_.contains(file)) {
       begin(file);
@@ -28308,7 +28502,7 @@ NNI_INLINE FileWatcher::FileWatcher(boost::asio::any_io_executor executor)
 
 NNI_INLINE FileWatcher::~FileWatcher() { core_->close(); }
 
-NNI_INLINE awaitable<void> FileWatcher::changed(std::filesystem::path file) { return core_->changed(file.string()); }
+NNI_LAZY_BODY awaitable<void> FileWatcher::changed(std::filesystem::path file) { return core_->changed(file.string()); }
 
 NNI_INLINE void FileWatcher::close() { core_->close(); }
 
@@ -28391,36 +28585,36 @@ NNI_INLINE std::filesystem::path LocalDirectory::resolve(const RemotePath& remot
   return root_ / relative;
 }
 
-NNI_INLINE awaitable<void> LocalDirectory::open(Context& context) {
+NNI_LAZY_BODY awaitable<void> LocalDirectory::open(Context& context) {
   context_ = &context;
   co_return;
 }
 
-NNI_INLINE awaitable<void> LocalDirectory::upload(std::filesystem::path local, RemotePath remote) {
+NNI_LAZY_BODY awaitable<void> LocalDirectory::upload(std::filesystem::path local, RemotePath remote) {
   const std::filesystem::path to = resolve(remote);
   auto work = async::offload(*context_, [from = std::move(local), to] { detail::copy_whole(from, to); });
   co_await std::move(work);
 }
 
-NNI_INLINE awaitable<void> LocalDirectory::download(RemotePath remote, std::filesystem::path local) {
+NNI_LAZY_BODY awaitable<void> LocalDirectory::download(RemotePath remote, std::filesystem::path local) {
   const std::filesystem::path from = resolve(remote);
   auto work = async::offload(*context_, [from, to = std::move(local)] { detail::copy_whole(from, to); });
   co_await std::move(work);
 }
 
-NNI_INLINE awaitable<std::string> LocalDirectory::read(RemotePath remote, std::uint64_t offset, std::size_t length) {
+NNI_LAZY_BODY awaitable<std::string> LocalDirectory::read(RemotePath remote, std::uint64_t offset, std::size_t length) {
   const std::filesystem::path path = resolve(remote);
   auto work = async::offload(*context_, [path, offset, length] { return detail::read_part(path, offset, length); });
   co_return co_await std::move(work);
 }
 
-NNI_INLINE awaitable<std::vector<FileInfo>> LocalDirectory::list(RemotePath remote) {
+NNI_LAZY_BODY awaitable<std::vector<FileInfo>> LocalDirectory::list(RemotePath remote) {
   const std::filesystem::path path = resolve(remote);
   auto work = async::offload(*context_, [path] { return detail::list_directory(path); });
   co_return co_await std::move(work);
 }
 
-NNI_INLINE awaitable<void> LocalDirectory::remove(RemotePath remote) {
+NNI_LAZY_BODY awaitable<void> LocalDirectory::remove(RemotePath remote) {
   const std::filesystem::path path = resolve(remote);
   auto work = async::offload(*context_, [path] {
     std::error_code failure;
@@ -28430,13 +28624,13 @@ NNI_INLINE awaitable<void> LocalDirectory::remove(RemotePath remote) {
   co_await std::move(work);
 }
 
-NNI_INLINE awaitable<void> LocalDirectory::changed(RemotePath remote) {
+NNI_LAZY_BODY awaitable<void> LocalDirectory::changed(RemotePath remote) {
   const std::filesystem::path path = resolve(remote);
   if (!watcher_) watcher_ = std::make_shared<detail::FileWatcher>(context_->executor());
   return watcher_->changed(path);
 }
 
-NNI_INLINE awaitable<void> LocalDirectory::close() {
+NNI_LAZY_BODY awaitable<void> LocalDirectory::close() {
   if (watcher_) watcher_->close();
   watcher_.reset();
   co_return;

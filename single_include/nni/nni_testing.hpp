@@ -1213,6 +1213,30 @@ awaitable<void> check_reopening(std::optional<D>& store, Reopen reopen, Conforma
   report.check(3, "and it is counted once",
                after.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 0 &&
                    after.by_status[static_cast<std::size_t>(TrialJobStatus::succeeded)] == 1);
+
+  const JobEnd stopped(EndKind::killed, 0, "stopped before it started");
+  const std::vector<StoreEvent> third =
+      StoreScript()
+          .ordered(3)
+          .intended(3)
+          .started(3)
+          .final_value(3, "0.5")
+          .lost(3)
+          .end(3, 0, stopped, TrialJobStatus::user_canceled, true)
+          .events();
+  store->append(third);
+  for (const bool reopened : {false, true}) {
+    if (reopened) {
+      auto resuming = reopen();
+      co_await std::move(resuming);
+    }
+    auto reading = store->load(TrialId{3});
+    const std::optional<TrialJobDetail> seen = co_await std::move(reading);
+    report.check(
+        5, "a trial that is ended between two attempts has the start of the last one, and no result",
+        seen && seen->status == TrialJobStatus::user_canceled && seen->start_time == StoreScript::time_of(3, 2) &&
+            !seen->final_value && seen->job == StoreScript::job_of(RunId{TrialId{3}, 0}));
+  }
 }
 
 /// Results from elsewhere.
