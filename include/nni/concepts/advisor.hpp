@@ -20,8 +20,8 @@ namespace nni {
 /// A model promises:
 ///  1. `start` is called once; what follows may come in any order;
 ///  2. after `request(n)` it orders n trials, or fewer followed by `NoMoreTrials`;
-///  3. `report` is called for every intermediate value of a run, in order, and for the first final one; `trial_ended`
-///     once per trial, after its last `report`;
+///  3. `report` is called for every intermediate value of a run, in order, and for the first final one, or for every final
+///     one when the advisor has a member `hears_every_final`; `trial_ended` once per trial, after its last `report`;
 ///  4. `next_order` is cancellable without losing an order; an order to kill a trial that has ended is harmless;
 ///  5. `stop` ends whatever it started, within the context's shutdown limit.
 ///

@@ -159,6 +159,7 @@ LedgerOptions Experiment<Service, Policies...>::ledger_options() const {
   settings.retry_on = options_.retry_on;
   settings.backoff = Backoff{options_.retry_backoff, options_.retry_backoff_limit};
   settings.seed = Seed{seed_};
+  settings.every_final = requires { advisor_type::hears_every_final; };
   if (service_.capabilities().durable_submit) settings.submit_strength = Strength::synced;
   return settings;
 }

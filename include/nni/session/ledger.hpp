@@ -37,6 +37,7 @@ struct LedgerOptions {
   Seed seed{};                         ///< moves the pauses a little
   Strength submit_strength = Strength::written;  ///< what an intent waits for
   Strength outcome_strength = Strength::now;     ///< what telling the advisor of an end waits for
+  bool every_final = false;  ///< later final values of a run are told too: a trial of several phases has one for each
 };
 
 /// Counts for progress displays.
@@ -61,8 +62,8 @@ struct LedgerCounts {
 ///  - an intent is recorded before a run is submitted;
 ///  - exit 0 with a final value is SUCCEEDED with it, without one SUCCEEDED without a value; a final value and then
 ///    another end is FAILED with the value kept; a value that is not finite is told to the advisor as a failure;
-///  - of several final values of a run the first is its result, and the only one that the advisor hears; the others are
-///    recorded among its values, each once;
+///  - of several final values of a run the first is its result, and the only one that the advisor hears, unless it wants
+///    every one (`every_final`); the others are recorded among its values, each once;
 ///  - a run that was told to stop ends with the status of that reason, unless it exits with 0 and a final value;
 ///  - a run that was stopped because the experiment stops is attempted again after a resume;
 ///  - without retries (`max_retries` is 0) a lost run is attempted again at once, at most `max_losses` times;
@@ -189,6 +190,7 @@ class Ledger {
     bool start_recorded = false;      // the store knows that the run began
     std::optional<StopReason> told_to_stop;
     std::vector<double> history;
+    std::vector<std::string> later_finals;  // that were told
     Placement placement;
   };
 

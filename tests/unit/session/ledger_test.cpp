@@ -218,6 +218,18 @@ TEST_CASE("ledger: of two final values the first counts, the later one is stored
   CHECK(table.records<MetricReceived>().size() >= 2);
 }
 
+TEST_CASE("ledger: who wants every final value hears each once, and the first is the result all the same", "[ledger]") {
+  Table table({.every_final = true});
+  const RunId run = table.running();
+  for (const char* value : {"1.0", "2.0", "2.0", "3.0", "1.0"}) table.report(run, MetricKind::final, 0, value);
+  table.end(run, JobEnd{});
+
+  std::string told;
+  for (const ReportMetric* report : table.effects<ReportMetric>()) told += report->metric.value + " ";
+  CHECK(told == "1.0 2.0 3.0 ");
+  CHECK(table.effects<ReportOutcome>()[0]->outcome.value == 1.0);
+}
+
 TEST_CASE("ledger: a trial gets its answer when its value is kept", "[ledger]") {
   Table table;
   const RunId run = table.running();

@@ -32,7 +32,8 @@ class SessionHooks {
 class SessionAdvisor {
  public:
   using role = nni::role::advisor;
-  static constexpr bool brings_commands = true;  ///< a form may have a command of its own
+  static constexpr bool brings_commands = true;    ///< a form may have a command of its own
+  static constexpr bool hears_every_final = true;  ///< a trial of several phases reports one for each
 
   explicit SessionAdvisor(SessionHooks& hooks) : hooks_(&hooks) {}
 

@@ -243,7 +243,12 @@ NNI_INLINE void Ledger::metric(Metric what, Receipt receipt, Transition& out) {
   const bool known = is_final ? trial->detail.final_value == what.value : what.sequence < trial->intermediates;
   if (is_final && !known && trial->detail.final_value) {
     // It is not the result. Only the store knows whether it has it already.
-    out.records.emplace_back(std::in_place_type<MetricReceived>, std::move(what));
+    out.records.emplace_back(std::in_place_type<MetricReceived>, what);
+    std::vector<std::string>& told = trial->later_finals;
+    if (options_.every_final && std::find(told.begin(), told.end(), what.value) == told.end()) {
+      told.push_back(what.value);
+      out.effects.emplace_back(Strength::now, ReportMetric{std::move(what)});
+    }
   } else if (!known) {
     out.records.emplace_back(std::in_place_type<MetricReceived>, what);
     if (is_final) {
@@ -321,6 +326,7 @@ NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at,
   trial.submitted = false;
   trial.intermediates = 0;
   trial.history.clear();
+  trial.later_finals.clear();
   if (pause > Duration::zero()) {
     trial.pausing = true;
     ++counts_.retrying;
