@@ -4,7 +4,6 @@
 /// Carries out a plan, and checks what came of it.
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -237,12 +236,6 @@ inline void Round::run_phase(const Phase& phase, bool first) {
   options.retry_backoff = std::chrono::milliseconds(1);
   if (phase.limits_duration) options.max_trial_duration = std::chrono::milliseconds(4);
 
-  // A store that fails while a stop is under way is not waited for.
-  std::atomic<bool> unrecorded = false;
-  options.log = [&unrecorded](nni::LogLevel, std::string_view, std::string_view text) {
-    if (text.find("the end could not be recorded") != std::string_view::npos) unrecorded = true;
-  };
-
   std::optional<nni::Summary> summary;
   std::exception_ptr failure;
   const int burnt = fuse_.burnt();
@@ -285,13 +278,6 @@ inline void Round::run_phase(const Phase& phase, bool first) {
     }
     invariants_->check(
         "an experiment fails only when its store does", faults != 0, [&] { return "run() threw: " + reason; });
-  }
-  if (unrecorded) {
-    invariants_->check(
-        "an end is recorded unless the store failed", faults != 0, [] { return "the end could not be recorded"; });
-    summary.reset();
-    history_.stopped_any = history_.failed_any = true;
-    history_.limit_is_known = history_.space_is_known = false;
   }
   if (phase.fault && faults != 0 && summary)
     invariants_->check("an experiment outlives one failed call of its store", true, [] { return ""; });

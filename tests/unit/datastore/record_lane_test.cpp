@@ -240,7 +240,7 @@ TEST_CASE("lane: once it gave up, a failed write is thrown to all who wait, and 
   CHECK(later.value == 7);
   CHECK(bench.failure(bench.lane->written(later)) == "no room");
   CHECK(bench.failure(bench.lane->drained()) == "no room");
-  CHECK(bench.journal.calls() == "record 1, record 1");
+  CHECK(bench.journal.calls() == "record 1, record 1, recover, record 1");
 
   // What was written stays written.
   CHECK(bench.failure(bench.lane->written(StorePosition{1})).empty());
@@ -258,7 +258,20 @@ TEST_CASE("lane: once it gave up, after a failed sync nothing is called synced",
 
   CHECK(bench.failure(bench.lane->synced(at)) == "no disk");
   CHECK(bench.failure(bench.lane->written(at)).empty());
-  CHECK(bench.journal.calls() == "record 1, sync, record 1, sync");
+  CHECK(bench.journal.calls() == "record 1, sync, record 1, sync, recover, sync");
+}
+
+TEST_CASE("lane: once it gave up, one failure that passes costs no record, and a second one is final",
+          "[datastore][lane]") {
+  Bench bench;
+  bench.lane->give_up();
+  bench.journal.records_to_fail = 1;
+
+  bench.run(bench.lane->synced(bench.append(1)));
+  CHECK(bench.journal.calls() == "record 1, recover, record 1, sync");
+
+  bench.journal.records_to_fail = 1;
+  CHECK(bench.failure(bench.lane->written(bench.append(2))) == "no room for now");
 }
 
 TEST_CASE("lane: what cannot be written for now is kept, and written in order later", "[datastore][lane]") {

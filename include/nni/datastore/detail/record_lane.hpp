@@ -71,7 +71,7 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   /// @param listener  told why records have to wait, and when that is over
   void on_trouble(TroubleListener listener) { listener_ = std::move(listener); }
 
-  /// Makes every failure final from now on. One that is waited out is tried once more.
+  /// Makes failures final from now on, after one more try: a call that fails once must not cost the last records.
   void give_up();
 
   /// Queues records and returns the position behind them.
@@ -147,6 +147,7 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   bool record_in_trouble_ = false;
   bool sync_in_trouble_ = false;
   bool patient_ = true;
+  bool last_try_ = true;  // left to who is not patient
   bool recovering_ = false;
   int calls_ = 0;  // of the recorder, under way
   Duration pause_ = first_pause;

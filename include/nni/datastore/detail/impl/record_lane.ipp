@@ -277,13 +277,16 @@ NNI_INLINE awaitable<void> RecordLane::wait_out(std::exception_ptr trouble) {
   recovering_ = true;
   while (calls_ > 0) co_await call_ended_.wait();
   while (trouble && !failure_) {
-    if (!patient_ || !may_pass(trouble)) {
+    const bool hopeless = !patient_ && !std::exchange(last_try_, false);
+    if (hopeless || !may_pass(trouble)) {
       fail(trouble);
       break;
     }
     tell(describe(trouble));
-    auto pause = rest();
-    co_await std::move(pause);
+    if (patient_) {
+      auto pause = rest();
+      co_await std::move(pause);
+    }
     try {
       auto work = async::offload(*context_, std::bind_front(&Recorder::recover, recorder_.get()));
       co_await std::move(work);
