@@ -9,7 +9,7 @@ using namespace nni_test;
 
 LAUNCH_TEST_CASE("local: what nobody takes waits in the keeper's spool, and comes whole and in order later",
                  "[local][faults]") {
-  constexpr std::size_t count = 150;
+  constexpr std::size_t count = 400;
   Place place;
   Fifo there(ctx, place, "there");
   platforms::LocalOptions options;
@@ -17,21 +17,22 @@ LAUNCH_TEST_CASE("local: what nobody takes waits in the keeper's spool, and come
   const auto core = std::make_shared<platforms::detail::LocalCore>(options);
   core->directory_ = place.path();
   core->experiment_ = place.id();
+  core->most_message_bytes_ = 1024 * 1024;
   co_await core->start(ctx);
 
-  co_await core->submit(trial_form(1, "flood " + std::to_string(count) + " 200000 tell " + there.path() + " exit 0"));
+  co_await core->submit(trial_form(1, "flood " + std::to_string(count) + " 20000 tell " + there.path() + " exit 0"));
   co_await there.told();
 
-  // Each of them was acknowledged to the trial, so they are in the spool; 16 MiB have come to the manager, and what was
-  // on its way then.
-  CHECK(std::filesystem::file_size(place.keeper_file("spool")) > count * 200'000);
-  CHECK(core->messages() > 10);
-  CHECK(core->messages() < 130);
+  // Each of them was acknowledged to the trial, so they are in the spool; 1 MiB has come to the manager, and what was on
+  // its way then, which is 5 MiB at most.
+  CHECK(std::filesystem::file_size(place.keeper_file("spool")) > count * 20'000);
+  CHECK(core->messages() > 40);
+  CHECK(core->messages() < 350);
   for (std::size_t at = 0; at < count; ++at) {
     auto next = core->next_message();
     const TrialMessage message = co_await std::move(next);
     REQUIRE(message.metric.sequence == at);
-    REQUIRE(message.metric.value.size() == 200'002);
+    REQUIRE(message.metric.value.size() == 20'002);
     core->acknowledge(message.receipt);
   }
   auto next = core->next_event();
@@ -52,12 +53,13 @@ LAUNCH_TEST_CASE("local: a manager that holds its keeper back can end", "[local]
   const auto core = std::make_shared<platforms::detail::LocalCore>(options);
   core->directory_ = place.path();
   core->experiment_ = place.id();
+  core->most_message_bytes_ = 1024 * 1024;
   co_await core->start(ctx);
-  co_await core->submit(trial_form(1, "flood 150 200000 tell " + there.path() + " stop"));
+  co_await core->submit(trial_form(1, "flood 400 20000 tell " + there.path() + " stop"));
   co_await there.told();
 
   co_await core->clean_up();
 
-  CHECK(core->messages() < 130);
+  CHECK(core->messages() < 350);
   CHECK(place.processes().empty());
 }

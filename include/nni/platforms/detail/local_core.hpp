@@ -52,12 +52,14 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
 
   void drop();
 
-  /// Messages that nobody has taken yet. Beyond some the keeper has to wait; its spool holds the rest.
+  /// Messages that nobody has taken yet.
   [[nodiscard]] std::size_t messages() const noexcept { return messages_.size(); }
 
   std::filesystem::path trials() const { return keeper::trials_directory(directory_, local_environment); }
 
   LocalOptions options_;
+  std::size_t most_messages_ = 10'000;  // that are held here; the keeper's spool holds the rest
+  std::size_t most_message_bytes_ = 16 * 1024 * 1024;
   TroubleListener trouble_listener_;
   std::filesystem::path directory_;
   ExperimentId experiment_;

@@ -18,10 +18,6 @@ namespace nni::platforms::detail {
 
 inline constexpr Duration clock_tolerance = std::chrono::seconds(1);
 
-/// So much is held of what nobody has taken. The keeper's spool holds the rest.
-inline constexpr std::size_t most_messages = 10'000;
-inline constexpr std::size_t most_message_bytes = 16 * 1024 * 1024;
-
 NNI_INLINE std::size_t size_of(const TrialMessage& message) {
   return message.metric.value.size() + message.text.size();
 }
@@ -71,7 +67,7 @@ NNI_INLINE void LocalCore::push(TrialMessage message) {
 // that are worth a system call.
 NNI_INLINE void LocalCore::hold_back() {
   const std::size_t share = holds_back_ ? 2 : 1;
-  const bool full = messages_.size() > most_messages / share || message_bytes_ > most_message_bytes / share;
+  const bool full = messages_.size() > most_messages_ / share || message_bytes_ > most_message_bytes_ / share;
   const bool wanted = full && !closing_;
   if (wanted == holds_back_ || !client_) return;
   holds_back_ = wanted;
