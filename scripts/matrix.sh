@@ -19,5 +19,12 @@ rm -f "$CCACHE_STATSLOG"
 row "gcc 12, Debug, ASan+UBSan: crash points, 350 random kills, sabotage" scripts/crash.sh --full --no-install
 row "gcc 12, Debug, ASan+UBSan: 1,000 losses of power for each store" scripts/power_loss.sh
 row "gcc 12, Debug, ASan+UBSan: ten minutes of random experiments, operations and faults" scripts/soak.sh 10 --no-install
+row "clang 19, libc++: single header" scripts/portability.sh libcxx
+row "clang 19, libstdc++: single header" scripts/portability.sh libstdcxx
+row "gcc 12, -O2: single header, warnings are errors" scripts/portability.sh optimised
+row "gcc 14, Boost 1.83, Debian 13: single header, unit tests" scripts/portability.sh debian13 1.83
+row "gcc 14, Boost 1.88, Debian 13: single header, unit tests" scripts/portability.sh debian13 1.88
+row "clang-tidy 19: the checks of .clang-tidy" scripts/portability.sh tidy
+row "vcpkg: manifest, and the portfile with stand-ins" scripts/check_vcpkg.py
 
 close_rows

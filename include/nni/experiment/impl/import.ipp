@@ -79,6 +79,7 @@ NNI_INLINE std::vector<ResultImported> results_from_json(std::string_view text) 
   if (list == nullptr) throw config_error("results", "are not a JSON list of objects with parameters and value");
   ProblemList problems;
   std::vector<ResultImported> results;
+  results.reserve(list->size());
   for (std::size_t at = 0; at < list->size(); ++at)
     results.push_back(detail::result_from((*list)[at], "results[" + std::to_string(at) + "]", problems));
   problems.throw_if_any();

@@ -13,6 +13,7 @@ NNI_INLINE void Grid::update_search_space(const SearchSpace& space) {
   if (space.empty()) throw config_error("space", "has no dimensions; a grid needs at least one");
   go_on();
   std::vector<Parameters> before = elsewhere_.take();
+  before.reserve(before.size() + tried_.size());
   for (const std::string& text : tried_) before.emplace_back(text);
   if (next_ > first_) {
     rewind();

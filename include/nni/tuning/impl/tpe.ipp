@@ -294,6 +294,7 @@ NNI_INLINE std::vector<std::uint32_t> Tpe::best_records() const {
       lie = sum / static_cast<double>(model.order.size());
     }
     std::vector<std::uint32_t> running;
+    running.reserve(model.running.size());
     for (const auto& [id, index] : model.running) running.push_back(index);
     std::sort(running.begin(), running.end());
     ranked.insert(place_of(lie, std::numeric_limits<std::uint32_t>::max(), ranked), running.begin(), running.end());

@@ -21,7 +21,7 @@ namespace nni::storage::detail {
 
 class FileWatcher::Core : public std::enable_shared_from_this<FileWatcher::Core> {
  public:
-  explicit Core(boost::asio::any_io_executor executor) : notices_(std::move(executor)) {
+  explicit Core(const boost::asio::any_io_executor& executor) : notices_(executor) {
     const int descriptor = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (descriptor < 0)
       throw Error(Errc::unsupported,
