@@ -2170,8 +2170,8 @@ namespace nni {
 /// A model promises:
 ///  1. `start` is called once; what follows may come in any order;
 ///  2. after `request(n)` it orders n trials, or fewer followed by `NoMoreTrials`;
-///  3. `report` is called for every intermediate value of a run, in order, and for the first final one; `trial_ended`
-///     once per trial, after its last `report`;
+///  3. `report` is called for every intermediate value of a run, in order, and for the first final one, or for every final
+///     one when the advisor has a member `hears_every_final`; `trial_ended` once per trial, after its last `report`;
 ///  4. `next_order` is cancellable without losing an order; an order to kill a trial that has ended is harmless;
 ///  5. `stop` ends whatever it started, within the context's shutdown limit.
 ///
@@ -4208,6 +4208,7 @@ struct LedgerOptions {
   Seed seed{};                         ///< moves the pauses a little
   Strength submit_strength = Strength::written;  ///< what an intent waits for
   Strength outcome_strength = Strength::now;     ///< what telling the advisor of an end waits for
+  bool every_final = false;  ///< later final values of a run are told too: a trial of several phases has one for each
 };
 
 /// Counts for progress displays.
@@ -4232,8 +4233,8 @@ struct LedgerCounts {
 ///  - an intent is recorded before a run is submitted;
 ///  - exit 0 with a final value is SUCCEEDED with it, without one SUCCEEDED without a value; a final value and then
 ///    another end is FAILED with the value kept; a value that is not finite is told to the advisor as a failure;
-///  - of several final values of a run the first is its result, and the only one that the advisor hears; the others are
-///    recorded among its values, each once;
+///  - of several final values of a run the first is its result, and the only one that the advisor hears, unless it wants
+///    every one (`every_final`); the others are recorded among its values, each once;
 ///  - a run that was told to stop ends with the status of that reason, unless it exits with 0 and a final value;
 ///  - a run that was stopped because the experiment stops is attempted again after a resume;
 ///  - without retries (`max_retries` is 0) a lost run is attempted again at once, at most `max_losses` times;
@@ -4360,6 +4361,7 @@ class Ledger {
     bool start_recorded = false;      // the store knows that the run began
     std::optional<StopReason> told_to_stop;
     std::vector<double> history;
+    std::vector<std::string> later_finals;  // that were told
     Placement placement;
   };
 
@@ -6707,6 +6709,7 @@ LedgerOptions Experiment<Service, Policies...>::ledger_options() const {
   settings.retry_on = options_.retry_on;
   settings.backoff = Backoff{options_.retry_backoff, options_.retry_backoff_limit};
   settings.seed = Seed{seed_};
+  settings.every_final = requires { advisor_type::hears_every_final; };
   if (service_.capabilities().durable_submit) settings.submit_strength = Strength::synced;
   return settings;
 }
@@ -8798,7 +8801,7 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   /// @param listener  told why records have to wait, and when that is over
   void on_trouble(TroubleListener listener) { listener_ = std::move(listener); }
 
-  /// Makes every failure final from now on. One that is waited out is tried once more.
+  /// Makes failures final from now on, after one more try: a call that fails once must not cost the last records.
   void give_up();
 
   /// Queues records and returns the position behind them.
@@ -8874,6 +8877,7 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   bool record_in_trouble_ = false;
   bool sync_in_trouble_ = false;
   bool patient_ = true;
+  bool last_try_ = true;  // left to who is not patient
   bool recovering_ = false;
   int calls_ = 0;  // of the recorder, under way
   Duration pause_ = first_pause;
@@ -10777,7 +10781,8 @@ class SessionHooks {
 class SessionAdvisor {
  public:
   using role = nni::role::advisor;
-  static constexpr bool brings_commands = true;  ///< a form may have a command of its own
+  static constexpr bool brings_commands = true;    ///< a form may have a command of its own
+  static constexpr bool hears_every_final = true;  ///< a trial of several phases reports one for each
 
   explicit SessionAdvisor(SessionHooks& hooks) : hooks_(&hooks) {}
 
@@ -13777,12 +13782,14 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
 
   void drop();
 
-  /// Messages that nobody has taken yet. Beyond some the keeper has to wait; its spool holds the rest.
+  /// Messages that nobody has taken yet.
   [[nodiscard]] std::size_t messages() const noexcept { return messages_.size(); }
 
   std::filesystem::path trials() const { return keeper::trials_directory(directory_, local_environment); }
 
   LocalOptions options_;
+  std::size_t most_messages_ = 10'000;  // that are held here; the keeper's spool holds the rest
+  std::size_t most_message_bytes_ = 16 * 1024 * 1024;
   TroubleListener trouble_listener_;
   std::filesystem::path directory_;
   ExperimentId experiment_;
@@ -19055,13 +19062,16 @@ NNI_INLINE awaitable<void> RecordLane::wait_out(std::exception_ptr trouble) {
   recovering_ = true;
   while (calls_ > 0) co_await call_ended_.wait();
   while (trouble && !failure_) {
-    if (!patient_ || !may_pass(trouble)) {
+    const bool hopeless = !patient_ && !std::exchange(last_try_, false);
+    if (hopeless || !may_pass(trouble)) {
       fail(trouble);
       break;
     }
     tell(describe(trouble));
-    auto pause = rest();
-    co_await std::move(pause);
+    if (patient_) {
+      auto pause = rest();
+      co_await std::move(pause);
+    }
     try {
       auto work = async::offload(*context_, std::bind_front(&Recorder::recover, recorder_.get()));
       co_await std::move(work);
@@ -21991,6 +22001,7 @@ NNI_INLINE std::vector<ResultImported> results_from_json(std::string_view text) 
   if (list == nullptr) throw config_error("results", "are not a JSON list of objects with parameters and value");
   ProblemList problems;
   std::vector<ResultImported> results;
+  results.reserve(list->size());
   for (std::size_t at = 0; at < list->size(); ++at)
     results.push_back(detail::result_from((*list)[at], "results[" + std::to_string(at) + "]", problems));
   problems.throw_if_any();
@@ -26767,10 +26778,6 @@ namespace nni::platforms::detail {
 
 inline constexpr Duration clock_tolerance = std::chrono::seconds(1);
 
-/// So much is held of what nobody has taken. The keeper's spool holds the rest.
-inline constexpr std::size_t most_messages = 10'000;
-inline constexpr std::size_t most_message_bytes = 16 * 1024 * 1024;
-
 NNI_INLINE std::size_t size_of(const TrialMessage& message) {
   return message.metric.value.size() + message.text.size();
 }
@@ -26820,7 +26827,7 @@ NNI_INLINE void LocalCore::push(TrialMessage message) {
 // that are worth a system call.
 NNI_INLINE void LocalCore::hold_back() {
   const std::size_t share = holds_back_ ? 2 : 1;
-  const bool full = messages_.size() > most_messages / share || message_bytes_ > most_message_bytes / share;
+  const bool full = messages_.size() > most_messages_ / share || message_bytes_ > most_message_bytes_ / share;
   const bool wanted = full && !closing_;
   if (wanted == holds_back_ || !client_) return;
   holds_back_ = wanted;
@@ -28158,7 +28165,12 @@ NNI_INLINE void Ledger::metric(Metric what, Receipt receipt, Transition& out) {
   const bool known = is_final ? trial->detail.final_value == what.value : what.sequence < trial->intermediates;
   if (is_final && !known && trial->detail.final_value) {
     // It is not the result. Only the store knows whether it has it already.
-    out.records.emplace_back(std::in_place_type<MetricReceived>, std::move(what));
+    out.records.emplace_back(std::in_place_type<MetricReceived>, what);
+    std::vector<std::string>& told = trial->later_finals;
+    if (options_.every_final && std::find(told.begin(), told.end(), what.value) == told.end()) {
+      told.push_back(what.value);
+      out.effects.emplace_back(Strength::now, ReportMetric{std::move(what)});
+    }
   } else if (!known) {
     out.records.emplace_back(std::in_place_type<MetricReceived>, what);
     if (is_final) {
@@ -28236,6 +28248,7 @@ NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at,
   trial.submitted = false;
   trial.intermediates = 0;
   trial.history.clear();
+  trial.later_finals.clear();
   if (pause > Duration::zero()) {
     trial.pausing = true;
     ++counts_.retrying;
@@ -28365,7 +28378,7 @@ namespace nni::storage::detail {
 
 class FileWatcher::Core : public std::enable_shared_from_this<FileWatcher::Core> {
  public:
-  explicit Core(boost::asio::any_io_executor executor) : notices_(std::move(executor)) {
+  explicit Core(const boost::asio::any_io_executor& executor) : notices_(executor) {
     const int descriptor = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (descriptor < 0)
       throw Error(Errc::unsupported,
@@ -31351,6 +31364,7 @@ NNI_INLINE void Grid::update_search_space(const SearchSpace& space) {
   if (space.empty()) throw config_error("space", "has no dimensions; a grid needs at least one");
   go_on();
   std::vector<Parameters> before = elsewhere_.take();
+  before.reserve(before.size() + tried_.size());
   for (const std::string& text : tried_) before.emplace_back(text);
   if (next_ > first_) {
     rewind();
@@ -31911,6 +31925,7 @@ NNI_INLINE std::vector<std::uint32_t> Tpe::best_records() const {
       lie = sum / static_cast<double>(model.order.size());
     }
     std::vector<std::uint32_t> running;
+    running.reserve(model.running.size());
     for (const auto& [id, index] : model.running) running.push_back(index);
     std::sort(running.begin(), running.end());
     ranked.insert(place_of(lie, std::numeric_limits<std::uint32_t>::max(), ranked), running.begin(), running.end());
