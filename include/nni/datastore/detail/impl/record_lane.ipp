@@ -276,10 +276,11 @@ NNI_INLINE awaitable<void> RecordLane::wait_out(std::exception_ptr trouble) {
   }
   recovering_ = true;
   while (calls_ > 0) co_await call_ended_.wait();
+  const std::exception_ptr first = trouble;  // what people should hear of; recovering may fail with less
   while (trouble && !failure_) {
     const bool hopeless = !patient_ && !std::exchange(last_try_, false);
     if (hopeless || !may_pass(trouble)) {
-      fail(trouble);
+      fail(hopeless ? first : trouble);
       break;
     }
     tell(describe(trouble));
