@@ -86,6 +86,8 @@ def main():
     svg = console.export_svg(title=options.title or " ".join(options.command))
     # A picture in a repository asks no other server for its letters.
     svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.S).replace("Fira Code", "DejaVu Sans Mono")
+    # Rich cuts off what hangs below the last line.
+    svg = re.sub(r'(clip-terminal">\s*<rect [^>]*height=")([0-9.]+)', lambda at: f"{at[1]}{float(at[2]) + 4:.1f}", svg)
     with open(options.out, "w") as file:
         file.write(svg)
 
