@@ -206,16 +206,15 @@ NNI_INLINE Result<Parameters> record_parameters(std::string_view record) {
 }
 
 NNI_INLINE void append_to_batch(std::string& text, MetricKind kind, std::uint32_t sequence, std::string_view value) {
-  std::array<char, 48> head;
-  char* at = head.data();
-  char* const end = head.data() + head.size();
-  *at++ = kind == MetricKind::final ? 'f' : 'i';
-  *at++ = ' ';
-  at = std::to_chars(at, end, sequence).ptr;
-  *at++ = ' ';
-  at = std::to_chars(at, end, value.size()).ptr;
-  *at++ = '\n';
-  text.append(head.data(), at);
+  const auto append_number = [&text](std::size_t number) {
+    std::array<char, 20> digits;
+    text.append(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr);
+  };
+  text += kind == MetricKind::final ? "f " : "i ";
+  append_number(sequence);
+  text += ' ';
+  append_number(value.size());
+  text += '\n';
   text += value;
   text += '\n';
 }
