@@ -128,7 +128,6 @@ int main(int argc, char** argv) {
       "behind the end nothing is taken any more",
       "an experiment outlives one failed call of its store",
       "an experiment fails only when its store does",
-      "an end is recorded unless the store failed",
       "a copy in another store is equal"};
   std::printf("seed %llu\n", static_cast<unsigned long long>(arguments.seed));
   std::fflush(stdout);
