@@ -13,6 +13,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 
+#include <nni/async/event.hpp>
 #include <nni/core/error.hpp>
 #include <nni/datastore/journal.hpp>
 #include <nni/datastore/sqlite.hpp>
@@ -72,10 +73,10 @@ ExperimentOptions options(const nni_test::TemporaryDirectory& place, Resume resu
       .shutdown_limit = std::chrono::seconds(2)};
 }
 
-// Loses its last records: it can hand out nothing any more, or cannot be closed.
+// Fails at its end: it can hand out nothing any more, cannot be closed, or has everything and does not come to an end.
 class Failing : public datastore::Memory {
  public:
-  enum class Where { page, close };
+  enum class Where { page, close, end_of_close };
   explicit Failing(Where where) : where_(where) {}
 
   awaitable<TrialPage> page(TrialQuery query) {
@@ -88,6 +89,10 @@ class Failing : public datastore::Memory {
     auto work = datastore::Memory::close();
     co_await std::move(work);
     if (where_ == Where::close) throw Error(Errc::storage_failed, "the disk is gone");
+    if (where_ != Where::end_of_close) co_return;
+    async::event never;  // tidying up for readers, as long as one lets it
+    auto tidying = never.wait();
+    co_await std::move(tidying);
   }
 
  private:
@@ -104,6 +109,18 @@ TEST_CASE("experiment: gives no summary of what its store could not keep to the 
       tuning::Random{SearchSpace{uniform("x", -1.0, 1.0)}, seed(3)}, Failing{where}};
 
   CHECK_THROWS_WITH(experiment.run(), Catch::Contains("the disk is gone"));
+}
+
+TEST_CASE("experiment: a store that is only slow to close costs no summary", "[experiment][faults]") {
+  Experiment experiment{
+      ExperimentOptions{.max_trials = 3, .handle_signals = false, .shutdown_limit = std::chrono::milliseconds(1)},
+      platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(1.0); }},
+      tuning::Random{SearchSpace{uniform("x", -1.0, 1.0)}, seed(3)}, Failing{Failing::Where::end_of_close}};
+
+  const Summary summary = experiment.run();
+
+  CHECK(summary.status == ExperimentStatus::done);
+  CHECK(summary.finished == 3);
 }
 
 TEMPLATE_TEST_CASE("experiment: a full disk pauses it with the reason, and it goes on when there is space",

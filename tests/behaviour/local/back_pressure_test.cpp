@@ -7,17 +7,27 @@
 using namespace nni;
 using namespace nni_test;
 
+namespace {
+
+// Takes 1 MiB of what trials report before it lets its keeper wait.
+std::shared_ptr<platforms::detail::LocalCore> small_core(const Place& place, platforms::Launch launch) {
+  platforms::LocalOptions options;
+  options.launch = launch;
+  auto core = std::make_shared<platforms::detail::LocalCore>(options);
+  core->directory_ = place.path();
+  core->experiment_ = place.id();
+  core->most_message_bytes_ = 1024 * 1024;
+  return core;
+}
+
+}  // namespace
+
 LAUNCH_TEST_CASE("local: what nobody takes waits in the keeper's spool, and comes whole and in order later",
                  "[local][faults]") {
   constexpr std::size_t count = 400;
   Place place;
   Fifo there(ctx, place, "there");
-  platforms::LocalOptions options;
-  options.launch = launch;
-  const auto core = std::make_shared<platforms::detail::LocalCore>(options);
-  core->directory_ = place.path();
-  core->experiment_ = place.id();
-  core->most_message_bytes_ = 1024 * 1024;
+  const auto core = small_core(place, launch);
   co_await core->start(ctx);
 
   co_await core->submit(trial_form(1, "flood " + std::to_string(count) + " 20000 tell " + there.path() + " exit 0"));
@@ -48,12 +58,7 @@ LAUNCH_TEST_CASE("local: what nobody takes waits in the keeper's spool, and come
 LAUNCH_TEST_CASE("local: a manager that holds its keeper back can end", "[local][faults]") {
   Place place;
   Fifo there(ctx, place, "there");
-  platforms::LocalOptions options;
-  options.launch = launch;
-  const auto core = std::make_shared<platforms::detail::LocalCore>(options);
-  core->directory_ = place.path();
-  core->experiment_ = place.id();
-  core->most_message_bytes_ = 1024 * 1024;
+  const auto core = small_core(place, launch);
   co_await core->start(ctx);
   co_await core->submit(trial_form(1, "flood 400 20000 tell " + there.path() + " stop"));
   co_await there.told();
