@@ -378,7 +378,8 @@ def in_process(session):
         mine_size = figure(mine, size)
         session.row("in_process_memory.bytes", "bytes", mine_size, figure(rustuna, size), "Rustuna", bytes_goal)
         session.row("in_process_memory.bytes.optuna", "bytes", mine_size, figure(optuna, size), "Optuna")
-    durable_rows = ("in_process_durable", "in_process_durable.bytes", "sqlite_limit", "sqlite_limit.unsynced")
+    durable_rows = ["in_process_durable", "in_process_durable.bytes"]
+    durable_rows += [f"sqlite_limit{suffix}" for suffix in ("", ".once", ".unsynced")]
     if any(map(session.wants, durable_rows)):
         commits = []
 
@@ -387,14 +388,20 @@ def in_process(session):
             commits.append(result["commits"])
             return result
 
-        def plain(mode):
+        def plain(*mode):
             if not commits:
                 raise Missing("the number of commits comes from ours, which did not run")
             where = f"{session.directory()}/rows.sqlite"
-            return run([session.peer("sqlite_rows.c"), where, str(count), str(commits[-1]), mode])
+            return run([session.peer("sqlite_rows.c"), where, str(count), str(commits[-1]), *mode])
 
         results = session.alternate(
-            session.size(3, 1), {"ours": durable, "full": lambda: plain("full"), "normal": lambda: plain("normal")}
+            session.size(3, 1),
+            {
+                "ours": durable,
+                "full": lambda: plain("full"),
+                "once": lambda: plain("full", "once"),
+                "normal": lambda: plain("normal"),
+            },
         )
         mine = results["ours"]
         optuna = session.attempt(lambda: study("optuna", "sqlite", optuna_sqlite))
@@ -409,6 +416,8 @@ def in_process(session):
 
         best = Goal("ratio", ">=", 0.7)
         session.row("sqlite_limit", "trials/s", rate(mine), rate(results["full"]), "plain SQLite, synced", best)
+        once = rate(results["once"])
+        session.row("sqlite_limit.once", "trials/s", rate(mine), once, "plain SQLite, synced, each row once")
         unsynced = rate(results["normal"])
         session.row("sqlite_limit.unsynced", "trials/s", rate(mine), unsynced, "plain SQLite, never synced")
 
@@ -662,7 +671,8 @@ GROUPS = {  # function: its rows, and the programs of ours that it runs
     turn_around: (["turn_around", "turn_around.p99"], ["turn_around"]),
     in_process: (
         [f"in_process_memory{s}" for s in ("", ".optuna", ".bytes", ".bytes.optuna")]
-        + ["in_process_durable", "in_process_durable.bytes", "sqlite_limit", "sqlite_limit.unsynced"],
+        + ["in_process_durable", "in_process_durable.bytes", "sqlite_limit"]
+        + [f"sqlite_limit.{s}" for s in ("once", "unsynced")],
         ["in_process"],
     ),
     open_100k: (
