@@ -5684,6 +5684,7 @@ namespace nni::detail {
 // A message of static_assert is a literal, so only a macro can put names into it.
 #define NNI_BREAKS(Who, Concept) "the " Who " policy does not model nni::" Concept
 
+// NOLINTBEGIN(bugprone-macro-parentheses): what a requires-expression is made of is no expression.
 /// `Parameters` in parentheses, `Call` on them, the constraint on its result, and the declaration as people write it.
 #define NNI_PROMISES(Who, Concept, Promise, Parameters, Call, Result, Declaration)               \
   static_assert(                                                                                 \
@@ -5692,6 +5693,8 @@ namespace nni::detail {
   static_assert(                                                                                 \
       !requires Parameters { Call; } || requires Parameters { {Call} Result; },                  \
       NNI_BREAKS(Who, Concept) " (promise " Promise "): its operation is declared otherwise than `" Declaration "`")
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 #define NNI_CAN_MOVE(Type, Who, Concept) \
   static_assert(                         \
@@ -21261,6 +21264,7 @@ NNI_INLINE std::vector<std::string> wrap_words(
 NNI_INLINE TableText render_table(const Table& table, std::size_t columns) {
   const std::size_t count = table.headers.size();
   std::vector<std::vector<std::string>> headers;
+  headers.reserve(count);
   for (const std::string& header : table.headers) headers.push_back({header});
 
   std::vector<std::size_t> cells(count, 1);
@@ -21544,6 +21548,7 @@ NNI_INLINE std::vector<Line> best_lines(const Summary& summary, const Style& sty
   const bool in_columns = !table.cut && (style.columns != 0 || display_width(table.header.front()) <= 200);
   if (!in_columns) table = render_table(best_table(summary, false), 0);
   std::vector<Line> lines;
+  lines.reserve(table.header.size() + table.rows.size());
   for (const std::string& text : table.header) lines.push_back({{"  " + text, Look::faint}});
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     lines.push_back({{"  " + table.rows[row]}});
@@ -23878,8 +23883,7 @@ NNI_INLINE std::optional<std::filesystem::path> find_keeper(const std::string& g
   if (const char* const variable = std::getenv("NNI_KEEPER"); variable && *variable)
     return checked(variable, "the variable NNI_KEEPER");
   const std::filesystem::path self = detail::this_program();
-  if (const auto beside = self.parent_path() / "nni-keeper"; !self.empty() && detail::can_be_executed(beside))
-    return beside;
+  if (auto beside = self.parent_path() / "nni-keeper"; !self.empty() && detail::can_be_executed(beside)) return beside;
   if (const char* const path = std::getenv("PATH")) {
     const std::string found = process::find_program("nni-keeper", path);
     if (found.find('/') != std::string::npos) return std::filesystem::absolute(found);
@@ -24974,6 +24978,7 @@ NNI_INLINE void Spool::compact_if_worthwhile() {
 
 NNI_INLINE boost::system::error_code Spool::rewrite() {
   std::vector<std::pair<std::uint64_t, Slot*>> needed;
+  needed.reserve(kept_.size() + slots_.size());
   for (auto& [position, slot] : kept_) needed.emplace_back(position, &slot);
   for (std::size_t at = 0; at < slots_.size(); ++at)
     if (slots_[at].open) needed.emplace_back(base_ + at, &slots_[at]);

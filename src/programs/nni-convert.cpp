@@ -61,8 +61,8 @@ int main(int argc, char** argv) {
   try {
     const StoreName source(from);
     const StoreName target(to);
-    const nni::datastore::Converted copied = with_store(source, true, [&](auto&& reader) {
-      return with_store(target, false, [&](auto&& writer) {
+    const nni::datastore::Converted copied = with_store(source, true, [&](auto reader) {
+      return with_store(target, false, [&](auto writer) {
         return nni::datastore::convert(std::move(reader), std::move(writer), nni::ExperimentId(id));
       });
     });

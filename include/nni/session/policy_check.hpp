@@ -33,6 +33,7 @@ namespace nni::detail {
 // A message of static_assert is a literal, so only a macro can put names into it.
 #define NNI_BREAKS(Who, Concept) "the " Who " policy does not model nni::" Concept
 
+// NOLINTBEGIN(bugprone-macro-parentheses): what a requires-expression is made of is no expression.
 /// `Parameters` in parentheses, `Call` on them, the constraint on its result, and the declaration as people write it.
 #define NNI_PROMISES(Who, Concept, Promise, Parameters, Call, Result, Declaration)               \
   static_assert(                                                                                 \
@@ -41,6 +42,8 @@ namespace nni::detail {
   static_assert(                                                                                 \
       !requires Parameters { Call; } || requires Parameters { {Call} Result; },                  \
       NNI_BREAKS(Who, Concept) " (promise " Promise "): its operation is declared otherwise than `" Declaration "`")
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 #define NNI_CAN_MOVE(Type, Who, Concept) \
   static_assert(                         \

@@ -199,6 +199,7 @@ NNI_INLINE std::vector<std::string> wrap_words(
 NNI_INLINE TableText render_table(const Table& table, std::size_t columns) {
   const std::size_t count = table.headers.size();
   std::vector<std::vector<std::string>> headers;
+  headers.reserve(count);
   for (const std::string& header : table.headers) headers.push_back({header});
 
   std::vector<std::size_t> cells(count, 1);

@@ -205,6 +205,7 @@ NNI_INLINE std::vector<Line> best_lines(const Summary& summary, const Style& sty
   const bool in_columns = !table.cut && (style.columns != 0 || display_width(table.header.front()) <= 200);
   if (!in_columns) table = render_table(best_table(summary, false), 0);
   std::vector<Line> lines;
+  lines.reserve(table.header.size() + table.rows.size());
   for (const std::string& text : table.header) lines.push_back({{"  " + text, Look::faint}});
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     lines.push_back({{"  " + table.rows[row]}});

@@ -86,8 +86,7 @@ NNI_INLINE std::optional<std::filesystem::path> find_keeper(const std::string& g
   if (const char* const variable = std::getenv("NNI_KEEPER"); variable && *variable)
     return checked(variable, "the variable NNI_KEEPER");
   const std::filesystem::path self = detail::this_program();
-  if (const auto beside = self.parent_path() / "nni-keeper"; !self.empty() && detail::can_be_executed(beside))
-    return beside;
+  if (auto beside = self.parent_path() / "nni-keeper"; !self.empty() && detail::can_be_executed(beside)) return beside;
   if (const char* const path = std::getenv("PATH")) {
     const std::string found = process::find_program("nni-keeper", path);
     if (found.find('/') != std::string::npos) return std::filesystem::absolute(found);

@@ -225,6 +225,7 @@ NNI_INLINE void Spool::compact_if_worthwhile() {
 
 NNI_INLINE boost::system::error_code Spool::rewrite() {
   std::vector<std::pair<std::uint64_t, Slot*>> needed;
+  needed.reserve(kept_.size() + slots_.size());
   for (auto& [position, slot] : kept_) needed.emplace_back(position, &slot);
   for (std::size_t at = 0; at < slots_.size(); ++at)
     if (slots_[at].open) needed.emplace_back(base_ + at, &slots_[at]);
