@@ -23,6 +23,8 @@ constexpr int exit_skipped = 77;
 
 // Ends tests that hang; a coroutine test has a shorter limit of its own.
 constexpr int timeout_seconds = 120;
+// Each of their trials imports a Python package for a second or two of processor time; a busy machine has none to spare.
+constexpr int timeout_seconds_python = 600;
 
 int skipped = 0;
 int finished = 0;
@@ -63,10 +65,12 @@ int write_ctest_script(Catch::Session& session, const char* program, const char*
     const Catch::TestCaseInfo& info = test.getTestCaseInfo();
     if (info.isHidden()) continue;
     const std::string name = bracketed(std::string(prefix) + ": " + std::string(info.name));
+    const bool python = info.tagsAsString().find("[python]") != std::string::npos;
     // NoTests: a selection that matches nothing must fail, not pass by running nothing.
     script << "add_test(" << name << ' ' << path << ' ' << bracketed(as_selection(info.name)) << " -w NoTests)\n"
-           << "set_tests_properties(" << name << " PROPERTIES TIMEOUT " << timeout_seconds << " SKIP_RETURN_CODE "
-           << exit_skipped << " LABELS " << bracketed(labels) << ")\n";
+           << "set_tests_properties(" << name << " PROPERTIES TIMEOUT "
+           << (python ? timeout_seconds_python : timeout_seconds) << " SKIP_RETURN_CODE " << exit_skipped << " LABELS "
+           << bracketed(labels) << ")\n";
   }
   script.close();
   if (script) return 0;
