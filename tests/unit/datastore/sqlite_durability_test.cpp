@@ -205,6 +205,22 @@ TEST_CASE("sqlite: a file that was removed fails the store for good", "[datastor
   CHECK_THAT(bench.failure(bench.store.close(), Errc::not_found), Catch::Contains("nni.sqlite"));
 }
 
+TEST_CASE("sqlite: a log that was removed or replaced fails the store for good", "[datastore][sqlite]") {
+  Bench bench;
+  bench.clock.run(bench.store.synced(bench.append(1)));
+  const auto log = bench.place.path() / "abc" / "db" / "nni.sqlite-wal";
+  SECTION("removed") { std::filesystem::remove(log); }
+  SECTION("replaced") {
+    std::filesystem::copy_file(log, log.string() + ".copy");
+    std::filesystem::rename(log.string() + ".copy", log);
+  }
+
+  const StorePosition lost = bench.append(2);
+  CHECK_THAT(bench.failure(bench.store.synced(lost), Errc::not_found),
+             Catch::Contains("nni.sqlite-wal was removed or replaced"));
+  CHECK_THAT(bench.failure(bench.store.close(), Errc::not_found), Catch::Contains("nni.sqlite-wal"));
+}
+
 TEST_CASE("sqlite: a checkpoint that cannot be synced is waited out like everything else", "[datastore][sqlite]") {
   Bench bench;
   bench.clock.run(bench.store.close());

@@ -61,6 +61,7 @@ class SqliteRecorder final : public Recorder {
   void take(const RunEnded& event);
   void take(const ResultImported& event);
 
+  void require_files() const;
   StoredTrial& held(TrialId trial);
   void change(StoredTrial& trial);
   void write_changes();
@@ -76,6 +77,7 @@ class SqliteRecorder final : public Recorder {
   std::optional<WriteAheadLog> log_;
   std::mutex log_use_;  // a sync and a checkpoint that overlap could each miss that the other's sync has failed
   FileIdentity identity_;
+  FileIdentity log_identity_;
   Owner self_;
   int log_pages_;
   bool half_recorded_ = false;  // what is held is ahead of the file

@@ -49,6 +49,9 @@ class WriteAheadLog {
   WriteAheadLog& operator=(const WriteAheadLog&) = delete;
   ~WriteAheadLog();
 
+  /// The file.
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
   /// Returns when all commits that were done before the call are on the disk.
   /// @throws Error  `Errc::storage_failed`; the log is in doubt then
   void sync();

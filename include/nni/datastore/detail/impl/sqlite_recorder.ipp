@@ -38,6 +38,7 @@ NNI_INLINE SqliteRecorder::SqliteRecorder(
       reader_(prepared(database_)),
       log_(std::in_place, database_),
       identity_(file),
+      log_identity_(log_->path()),
       self_(std::move(self)),
       log_pages_(std::max(1, options.log_pages)),
       begin_(database_.prepare("BEGIN IMMEDIATE")),
@@ -68,8 +69,14 @@ NNI_INLINE ExperimentSnapshot SqliteRecorder::restore() {
   return snapshot;
 }
 
-NNI_INLINE void SqliteRecorder::record(std::span<const StoreEvent> events, TimePoint now) {
+// Without its log the database lacks what was committed last, and what goes there now would be found by nobody.
+NNI_INLINE void SqliteRecorder::require_files() const {
   identity_.require(database_.file());
+  log_identity_.require(log_->path());
+}
+
+NNI_INLINE void SqliteRecorder::record(std::span<const StoreEvent> events, TimePoint now) {
+  require_files();
   begin_.execute();
   half_recorded_ = true;
   try {
@@ -93,7 +100,7 @@ NNI_INLINE void SqliteRecorder::record(std::span<const StoreEvent> events, TimeP
 }
 
 NNI_INLINE void SqliteRecorder::sync() {
-  identity_.require(database_.file());
+  require_files();
   const std::lock_guard one(log_use_);
   log_->require_certain();
   log_->sync();
