@@ -334,3 +334,19 @@ TEST_CASE("journal: whichever call of opening fails once, the next try opens", "
   }
   CHECK(failed > 8);
 }
+
+TEST_CASE("journal: a store that has kept everything closes, also when there is no space for its last line",
+          "[datastore][journal]") {
+  Bench bench;
+  Journal store = bench.journal();
+  bench.runtime.run(store.open(bench.runtime.context(), ExperimentId("abc")));
+  bench.runtime.run(store.synced(store.append(StoreScript().succeeded(1, "0.5").events())));
+  bench.files->fail_all(Call::write, ENOSPC);
+
+  CHECK_NOTHROW(bench.runtime.run(store.close()));
+
+  REQUIRE(bench.log.size() == 1);
+  CHECK_THAT(bench.log[0], Catch::Contains("nothing was lost") && Catch::Contains("the disk is full"));
+  bench.files->mend();
+  CHECK(bench.reopened().trials == 1);
+}

@@ -63,6 +63,7 @@ class Bench {
   RecordingVfs disk;
   testing::ManualClock clock;
   SteadyPoint began = clock.steady_now();
+  std::vector<std::string> log;
   Runtime runtime;
   std::vector<std::string> told;
   Sqlite store{{.directory = place.path(), .vfs = disk.name()}};
@@ -71,6 +72,7 @@ class Bench {
   RuntimeOptions settings() {
     RuntimeOptions options;
     options.clock = clock;
+    options.log = Log([this](LogLevel, std::string_view, std::string_view text) { log.emplace_back(text); });
     return options;
   }
 };
@@ -219,6 +221,20 @@ TEST_CASE("sqlite: a log that was removed or replaced fails the store for good",
   CHECK_THAT(bench.failure(bench.store.synced(lost), Errc::not_found),
              Catch::Contains("nni.sqlite-wal was removed or replaced"));
   CHECK_THAT(bench.failure(bench.store.close(), Errc::not_found), Catch::Contains("nni.sqlite-wal"));
+}
+
+TEST_CASE("sqlite: a store that has kept everything closes, also when there is no space to tidy it up",
+          "[datastore][sqlite]") {
+  Bench bench;
+  bench.clock.run(bench.store.synced(bench.append(1)));
+
+  bench.fail(Call::write, SQLITE_FULL, always);
+  CHECK(bench.failure(bench.store.close()).empty());
+
+  REQUIRE_FALSE(bench.log.empty());
+  CHECK_THAT(bench.log.back(), Catch::Contains("nothing was lost") && Catch::Contains("the disk is full"));
+  bench.disk.change({});
+  CHECK(bench.reopened().trials == 1);
 }
 
 TEST_CASE("sqlite: a checkpoint that cannot be synced is waited out like everything else", "[datastore][sqlite]") {

@@ -190,6 +190,13 @@ awaitable<void> FileStore<Files>::close() {
         auto finish = async::offload(
             context, std::bind_front(&Recorder::finish, writer, now), std::bind_front(&Recorder::interrupt, writer));
         co_await std::move(finish);
+      } catch (const Error& error) {
+        // Everything that was appended is on the disk; what was left to do is for the convenience of readers.
+        if (error.code() == make_error_code(Errc::storage_failed))
+          context.log().warning(
+              "datastore", std::string("nothing was lost, but the files could not be tidied up: ") + error.what());
+        else
+          failure = std::current_exception();
       } catch (...) {
         failure = std::current_exception();
       }
