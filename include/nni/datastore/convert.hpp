@@ -48,18 +48,23 @@ awaitable<Converted> copy_all(From& from, To& to, const ExperimentSnapshot& snap
   for (bool more = true; more;) {
     auto reading = from.page(query);
     const TrialPage page = co_await std::move(reading);
+    bool is_last = !page.more;
     for (const TrialJobDetail& trial : page.trials) {
+      // An experiment that runs goes on meanwhile: later trials are left out, and what was open may not be any more.
+      is_last = is_last || trial.trial.number >= snapshot.trials;
+      if (trial.trial.number > snapshot.trials) break;
       auto listing = from.metrics(trial.trial);
       const std::vector<Metric> values = co_await std::move(listing);
-      const bool is_open = next_open != snapshot.unfinished.end() && next_open->trial == trial.trial;
-      const UnfinishedTrial* const open = is_open ? &*next_open++ : nullptr;
+      const bool was_open = next_open != snapshot.unfinished.end() && next_open->trial == trial.trial;
+      const UnfinishedTrial* open = was_open ? &*next_open++ : nullptr;
+      if (was_open && (is_terminal(trial.status) || open->attempts != trial.attempts)) open = nullptr;
       const std::vector<StoreEvent> made = events_of(trial, values, open);
       events.insert(events.end(), made.begin(), made.end());
       ++result.trials;
       result.metrics += values.size();
       query.after = trial.trial;
     }
-    more = page.more && !page.trials.empty();
+    more = !is_last && !page.trials.empty();
     if (!more) events.emplace_back(snapshot.profile);
     const StorePosition at = to.append(events);
     events.clear();
@@ -116,7 +121,8 @@ awaitable<Converted> convert_between(Context& context, From& from, To& to, Exper
 
 /// Copies an experiment from one data store into another: profile, search space and seed, every trial with its
 /// attempts, parameters and values, and what of it has not ended. A resume from the copy goes on like one from the
-/// original. Of attempts before a trial's last one, what data stores tell is copied: their values.
+/// original. Of attempts before a trial's last one, what data stores tell is copied: their values. Of an experiment
+/// that runs, the trials that there were when the copy began are copied, each as it is when its turn comes.
 ///
 /// @code
 /// using namespace nni::datastore;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nni/async/runtime.hpp>
@@ -174,6 +175,67 @@ TEST_CASE("an experiment that goes through every kind of store is the same at th
   CHECK(Account::of(third) == expected);
   convert(third, last, id);
   CHECK(Account::of(last) == expected);
+}
+
+namespace {
+
+// A store whose experiment goes on while it is read, as that of a process that runs.
+class Growing : public Memory {
+ public:
+  explicit Growing(std::vector<StoreEvent> meanwhile) : meanwhile_(std::move(meanwhile)) {}
+  awaitable<ExperimentSnapshot> open(Context& context, ExperimentId which) {
+    auto opening = Memory::open(context, std::move(which));
+    ExperimentSnapshot found = co_await std::move(opening);
+    append(std::exchange(meanwhile_, {}));
+    co_return found;
+  }
+
+ private:
+  std::vector<StoreEvent> meanwhile_;
+};
+
+}  // namespace
+
+TEST_CASE("a copy of an experiment that runs has the trials of one moment, and the ends that came until they were read",
+          "[datastore][convert]") {
+  Growing source(
+      StoreScript()
+          .final_value(2, "0.25")
+          .ended(2)
+          .lost(3)
+          .intended(3, 1)
+          .started(3, 1)
+          .ordered(4)
+          .intended(4)
+          .started(4)
+          .events());
+  Runtime runtime;
+  runtime.run(source.Memory::open(runtime.context(), id));
+  source.append(
+      StoreScript()
+          .profile(id, ExperimentStatus::running, 3)
+          .succeeded(1, "0.5")
+          .ordered(2)
+          .intended(2)
+          .started(2)
+          .ordered(3)
+          .intended(3)
+          .started(3)
+          .events());
+  runtime.run(source.close());
+
+  Memory copy;
+  CHECK(convert(source, copy, id).trials == 3);
+
+  const ExperimentSnapshot found = runtime.run(copy.open(runtime.context(), id));
+  CHECK(found.trials == 3);
+  CHECK(found.by_status[static_cast<std::size_t>(TrialJobStatus::succeeded)] == 2);
+  CHECK(runtime.run(copy.load(TrialId{2}))->final_value == "0.25");
+  REQUIRE(found.unfinished.size() == 1);
+  CHECK(found.unfinished[0].attempts == 2);
+  CHECK_FALSE(found.unfinished[0].open_run);  // of which too little is known to adopt it
+  CHECK(runtime.run(copy.load(TrialId{3}))->status == TrialJobStatus::waiting);
+  runtime.run(copy.close());
 }
 
 TEST_CASE("a conversion goes into an empty place only, and out of one that exists", "[datastore][convert]") {

@@ -13,7 +13,7 @@ NNI_INLINE JobEnd end_of(const TrialJobDetail& trial) {
     case TrialJobStatus::user_canceled: end.why = StopReason::user; break;
     case TrialJobStatus::sys_canceled: end.why = StopReason::experiment_end; break;
     case TrialJobStatus::early_stopped: end.why = StopReason::early_stop; break;
-    default: end.kind = trial.status == TrialJobStatus::waiting ? EndKind::lost : EndKind::threw;
+    default: end.kind = is_terminal(trial.status) ? EndKind::threw : EndKind::lost;
   }
   return end;
 }
@@ -50,7 +50,9 @@ NNI_INLINE void add_last_run(std::vector<StoreEvent>& events, RunId run, const T
   };
   add(false);
   if (intent == nullptr) {
-    RunEnded end = ended(run, end_of(trial), trial.status, trial.end_time.value_or(begun));
+    // A run of which no more is known than that it had begun cannot be adopted: the trial waits for its next attempt.
+    const TrialJobStatus status = is_terminal(trial.status) ? trial.status : TrialJobStatus::waiting;
+    RunEnded end = ended(run, end_of(trial), status, trial.end_time.value_or(begun));
     if (open != nullptr) {
       end.retries = open->retries;
       end.pause = open->pause;
