@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include <nni/async/awaitable.hpp>
@@ -71,6 +72,25 @@ awaitable<void> check_reopening(std::optional<D>& store, Reopen reopen, Conforma
         seen && seen->status == TrialJobStatus::user_canceled && seen->start_time == StoreScript::time_of(3, 2) &&
             !seen->final_value && seen->job == StoreScript::job_of(RunId{TrialId{3}, 0}));
   }
+
+  std::vector<StoreEvent> spent =
+      StoreScript()
+          .ordered(4)
+          .intended(4)
+          .started(4)
+          .paused(4)
+          .intended(4, 1)
+          .started(4, 1)
+          .end(4, 1, JobEnd(EndKind::exited, 1), TrialJobStatus::failed, true)
+          .intended(4, 2)
+          .events();
+  std::get<RunEnded>(spent[spent.size() - 2]).retries = 2;
+  store->append(spent);
+  auto beginning = reopen();
+  const ExperimentSnapshot fresh = co_await std::move(beginning);
+  report.check(3, "a trial that is opened again after its end has all of its retries",
+               fresh.unfinished.size() == 2 && fresh.unfinished[1].trial.number == 4 &&
+                   fresh.unfinished[1].attempts == 3 && fresh.unfinished[1].retries == 0);
 }
 
 /// Results from elsewhere.

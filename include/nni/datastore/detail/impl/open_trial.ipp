@@ -16,6 +16,8 @@ NNI_INLINE void OpenTrial::ordered(const TrialOrdered& event) {
 }
 
 NNI_INLINE void OpenTrial::intended(const RunIntended& event) {
+  // Whoever opens a trial again after its end gives it all of its retries.
+  if (is_terminal(detail.status)) retries = 0;
   if (has_run) {
     // What the last attempt left behind does not describe this one.
     detail.start_time.reset();
