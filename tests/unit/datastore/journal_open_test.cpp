@@ -350,3 +350,30 @@ TEST_CASE("journal: a store that has kept everything closes, also when there is 
   bench.files->mend();
   CHECK(bench.reopened().trials == 1);
 }
+
+TEST_CASE("journal: values that come again behind the end of their run are looked up in one reading",
+          "[datastore][journal]") {
+  constexpr std::uint32_t count = 60;
+  Bench bench;
+  Journal store = bench.journal();
+  bench.runtime.run(store.open(bench.runtime.context(), ExperimentId("abc")));
+  StoreScript script;
+  for (std::uint32_t value = 0; value < count; ++value)
+    script.intermediate(1, value, '"' + std::string(64 * 1024, 'x') + '"');  // more than is kept in memory
+  const std::vector<StoreEvent> values = std::move(script).events();
+  store.append(StoreScript().ordered(1).intended(1).started(1).events());
+  store.append(values);
+  bench.runtime.run(store.synced(store.append(StoreScript().ended(1).events())));
+  const auto reads = [&bench] {
+    const std::vector<Call> calls = bench.files->calls();
+    return std::count(calls.begin(), calls.end(), Call::read);
+  };
+  const auto before = reads();
+
+  store.append(values);
+  bench.runtime.run(store.written(store.append(StoreScript().intermediate(1, count, "0.5").events())));
+
+  CHECK(reads() - before < 4 * count);
+  CHECK(bench.runtime.run(store.metrics(TrialId{1})).size() == count + 1);
+  bench.runtime.run(store.close());
+}

@@ -101,7 +101,14 @@ class JournalRecorder final : public Recorder {
  private:
   static constexpr std::uint64_t most_unsynced = 8 * 1024 * 1024;
 
-  bool is_known(const Metric& metric);
+  /// What the file has of a run that is over. A platform that delivers again does so with many values in a row.
+  struct Past {
+    RunId run;
+    std::uint64_t last = 0;  ///< where the line of the trial's last value begins; 0: nothing was read
+    Received seen;
+  };
+
+  void look_up(RunId run, std::uint64_t last);
   void write(std::span<const StoreEvent> events, TimePoint now);
 
   OwnerLock lock_;  // let go last
@@ -111,6 +118,7 @@ class JournalRecorder final : public Recorder {
   JournalReader reader_;  // for values that come after their run
   std::uint64_t noted_;   // what the last line about a sync says
   bool has_session_ = false;
+  Past past_;
   std::string text_;
 };
 

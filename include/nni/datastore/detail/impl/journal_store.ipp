@@ -136,12 +136,10 @@ NNI_INLINE std::vector<Metric> JournalReader::metrics(TrialId trial) {
 
 // ---- writing ----------------------------------------------------------------------------------------------------
 
-NNI_INLINE bool JournalRecorder::is_known(const Metric& metric) {
-  for (const Metric& known : reader_.values(state_->index.last_value(metric.run.trial)))
-    if (known.run == metric.run && known.kind == metric.kind && known.sequence == metric.sequence &&
-        (metric.kind == MetricKind::intermediate || known.value == metric.value))
-      return true;
-  return false;
+NNI_INLINE void JournalRecorder::look_up(RunId run, std::uint64_t last) {
+  past_ = Past{run, last, {}};
+  for (const Metric& known : reader_.values(last))
+    if (known.run == run) past_.seen.insert(known);
 }
 
 /// Where tests kill the process once this event is kept.
@@ -163,6 +161,7 @@ NNI_INLINE void JournalRecorder::record(std::span<const StoreEvent> events, Time
   } catch (...) {
     has_session_ = had_session;
     noted_ = noted;
+    past_ = {};
     state_->file.take_back();
     state_->is_ahead = true;
     try {
@@ -202,12 +201,17 @@ NNI_INLINE void JournalRecorder::write(std::span<const StoreEvent> events, TimeP
   for (const StoreEvent& event : events) {
     std::uint64_t before = 0;
     if (const auto* const received = std::get_if<MetricReceived>(&event)) {
-      before = state_->index.last_value(received->metric.run.trial);
+      const RunId run = received->metric.run;
+      before = state_->index.last_value(run.trial);
       if (state_->index.is_late(received->metric)) {
-        // Rare. What is known of its run stands in the file, or in the lines that are about to get there.
-        state_->file.append(text_);
-        out.begin_anew();
-        if (is_known(received->metric)) continue;
+        if (past_.run != run || past_.last != before) {
+          // What is known of the run stands in the file, or in the lines that are about to get there.
+          state_->file.append(text_);
+          out.begin_anew();
+          look_up(run, before);
+        }
+        if (!past_.seen.insert(received->metric)) continue;
+        past_.last = out.offset();
       }
     }
     const auto* const profile = std::get_if<ProfileChanged>(&event);
