@@ -11,6 +11,7 @@
 
 #include <nni/core/error.hpp>
 #include <nni/tuning/ask_tell.hpp>
+#include <nni/tuning/detail/parzen.hpp>
 #include <nni/tuning/random.hpp>
 #include <nni/tuning/tpe.hpp>
 
@@ -244,6 +245,23 @@ TEST_CASE("tpe: suggestions gather around good results", "[tuning][tpe]") {
 
   CHECK(mean(next_suggestions(space, [](Tpe& tuner) { tell_line(tuner, 0.2, 50); })) == Approx(0.2).margin(0.05));
   CHECK(mean(next_suggestions(space, [](Tpe& tuner) { tell_line(tuner, 0.8, 50); })) == Approx(0.8).margin(0.05));
+}
+
+TEST_CASE("tpe: far from all results only the prior is left, on many axes too", "[tuning][tpe]") {
+  for (const int dimensions : {1, 10, 40, 120}) {
+    const SearchSpace space = cube(dimensions);
+    detail::Parzen mixture(space.axes());
+    const std::vector<float> middle(space.axes().size(), 0.5F);
+    const std::vector<float> corner(space.axes().size(), 0.01F);
+    mixture.add(middle, 1.0F);
+    mixture.add(corner, 0.0F);
+    mixture.fit();
+
+    INFO(dimensions << " dimensions");
+    const double prior = std::log(0.5);  // half of the mixture
+    CHECK(mixture.log_density(corner, 1.0) == Approx(prior).margin(0.01));
+    CHECK(mixture.log_density(middle, 1.0) > prior + dimensions);
+  }
 }
 
 TEST_CASE("tpe: parameters that go together are suggested together", "[tuning][tpe]") {

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include <nni/tuning/detail/parzen.hpp>
@@ -176,22 +177,41 @@ NNI_INLINE void Parzen::add_axis(const float* columns, std::size_t axis, float a
   for (std::size_t lane = 0; lane < lanes; ++lane) sum[lane] += peaks[lane] - active[lane] * loss[lane];
 }
 
+/// The smallest `exp_of_negative` below this is nothing beside the prior.
+inline constexpr float far_above = 40.0F;
+
 NNI_INLINE double Parzen::log_density(std::span<const float> point, double prior_weight) const {
   std::array<float, lanes> total{};
+  std::array<float, lanes> sum;
   const std::size_t blocks = (size_ + lanes - 1) / lanes;
-  for (std::size_t block = 0; block < blocks; ++block) {
-    const float* const columns = column(block, 0);
-    std::array<float, lanes> sum;
-    for (std::size_t lane = 0; lane < lanes; ++lane) sum[lane] = columns[lane] - highest_;
+  const auto add_up = [&](const float* columns) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) sum[lane] = columns[lane];
     for (std::size_t axis = 0; axis < point.size(); ++axis)
       if (!std::isnan(point[axis])) add_axis(columns, axis, point[axis], sum.data());
-    for (std::size_t lane = 0; lane < lanes; ++lane) total[lane] += columns[lanes + lane] * exp_of_negative(sum[lane]);
+  };
+  float top = highest_;
+  if (highest_ > far_above) {
+    // On many axes all kernels lie so far below the bound that nothing would be left of them but the smallest floats.
+    top = std::numeric_limits<float>::lowest();
+    for (std::size_t block = 0; block < blocks; ++block) {
+      const float* const columns = column(block, 0);
+      add_up(columns);
+      for (std::size_t lane = 0; lane < lanes; ++lane)
+        if (columns[lanes + lane] > 0.0F) top = std::max(top, sum[lane]);
+    }
+  }
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const float* const columns = column(block, 0);
+    add_up(columns);
+    // Kernels of weight 0 may lie above.
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      total[lane] += columns[lanes + lane] * exp_of_negative(std::min(sum[lane] - top, 0.0F));
   }
   double kernels = 0.0;
   for (const float share : total) kernels += static_cast<double>(share);
   // Far from all kernels only the prior is left, which keeps the logarithm finite.
   const double prior = std::log(prior_weight);
-  const double seen = static_cast<double>(highest_) + std::log(kernels);
+  const double seen = static_cast<double>(top) + std::log(kernels);
   const double larger = std::max(prior, seen);
   return larger + std::log1p(std::exp(std::min(prior, seen) - larger)) - std::log(prior_weight + weight_);
 }
