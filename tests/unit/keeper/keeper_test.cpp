@@ -75,14 +75,16 @@ class Observed {
 
   awaitable<void> open() { return keeper_->open(); }
 
-  void start(std::uint64_t number, const std::string& line) {
+  void start(std::uint64_t number, const std::string& line) { start(number, number, line); }
+
+  void start(std::uint64_t number, std::uint64_t job_number, const std::string& line) {
     keeper::JobTemplate job;
-    job.id = number;
+    job.id = job_number;
     job.arguments = {"/bin/sh", "-c", line};
     job.directory = options_.directory.string();
     keeper_->define(job);
     keeper::StartOrder order;
-    order.job = number;
+    order.job = job_number;
     order.run = RunId{TrialId{number}, 0};
     keeper_->start(order);
   }
@@ -148,6 +150,23 @@ CO_TEST_CASE("keeper: a start and an end are told in order, after they were writ
   all[0].count = 2;
   observed.keeper().acknowledge(all);
   CHECK(observed.keeper().unacknowledged() == 0);
+  co_await observed.keeper().close();
+}
+
+CO_TEST_CASE("keeper: a run gets the template that its order named, also when the number names another one since",
+             "[keeper]") {
+  Observed observed(ctx);
+  co_await observed.open();
+  for (std::uint64_t number = 1; number <= 8; ++number) observed.start(number, 1, "exit " + std::to_string(number));
+
+  std::map<RunId, JobEnd> ends;
+  while (ends.size() < 8) {
+    const Record record = co_await observed.next(Record::Kind::ended);
+    ends[record.run] = record.end;
+  }
+
+  for (std::uint64_t number = 1; number <= 8; ++number)
+    CHECK(ends[RunId{TrialId{number}, 0}].code == static_cast<int>(number));
   co_await observed.keeper().close();
 }
 

@@ -93,13 +93,16 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
 
   void define(JobTemplate job) {
     const std::uint64_t id = job.id;
-    jobs_[id] = std::make_unique<PreparedJob>(std::move(job), inherited_, surroundings_);
+    jobs_[id] = std::make_shared<PreparedJob>(std::move(job), inherited_, surroundings_);
   }
 
   void start(StartOrder order) {
     const auto [at, fresh] = runs_.try_emplace(order.run);
     if (!fresh) return;
-    orders_.push_back(std::move(order));
+    // The template that its number names now: by the turn of the order it may name another one.
+    const auto job = jobs_.find(order.job);
+    std::shared_ptr<PreparedJob> prepared = job == jobs_.end() ? nullptr : job->second;
+    orders_.push_back(Waiting{std::move(order), std::move(prepared)});
     pump_soon();
   }
 
@@ -141,6 +144,12 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
     bool settling = false;
   };
 
+  /// An order whose turn has not come.
+  struct Waiting {
+    StartOrder order;
+    std::shared_ptr<PreparedJob> job;  // null: its template is not known
+  };
+
   /// A message that is acknowledged to its trial when the last of its records is.
   struct Final {
     trial::ChannelMessage message;
@@ -149,7 +158,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
 
   void pump_soon();
   void pump();
-  void launch(const StartOrder& order);
+  void launch(const Waiting& waiting);
   void fail_start(RunId run, std::string reason);
   void ended(const process::Exit& exit);
   awaitable<void> settle_and_end(RunId run, JobEnd end);
@@ -176,10 +185,10 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
           : process::Launcher::Surroundings::any};
   std::optional<process::Reaper> reaper_;
   std::vector<std::string> inherited_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<PreparedJob>> jobs_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<PreparedJob>> jobs_;
   std::unordered_map<RunId, Run> runs_;
   std::unordered_map<pid_t, RunId> pids_;
-  std::deque<StartOrder> orders_;
+  std::deque<Waiting> orders_;
   bool pumping_ = false;
 
   std::deque<std::pair<SteadyPoint, RunId>> overdue_;  // in the order of their times

@@ -36,17 +36,17 @@ NNI_INLINE void KeeperCore::pump_soon() {
 
 NNI_INLINE void KeeperCore::pump() {
   for (int count = 0; count < starts_per_turn && !orders_.empty(); ++count) {
-    const StartOrder order = std::move(orders_.front());
+    const Waiting next = std::move(orders_.front());
     orders_.pop_front();
-    launch(order);
+    launch(next);
   }
   pump_soon();
 }
 
-NNI_INLINE void KeeperCore::launch(const StartOrder& order) {
-  const auto job = jobs_.find(order.job);
-  if (closed_ || job == jobs_.end()) return fail_start(order.run, "its job template is not known to the keeper");
-  PreparedJob& prepared = *job->second;
+NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
+  const StartOrder& order = waiting.order;
+  if (closed_ || !waiting.job) return fail_start(order.run, "its job template is not known to the keeper");
+  PreparedJob& prepared = *waiting.job;
   if (prepared.job().arguments.empty()) return fail_start(order.run, "the trial command is empty");
 
   const std::string name = to_string(order.run);
@@ -89,7 +89,7 @@ NNI_INLINE void KeeperCore::kill(RunId run, StopReason why) {
   if (found == runs_.end() || found->second.killed || found->second.settling) return;
   Run& state = found->second;
   if (state.process.pid == 0) {
-    std::erase_if(orders_, [run](const StartOrder& order) { return order.run == run; });
+    std::erase_if(orders_, [run](const Waiting& waiting) { return waiting.order.run == run; });
     JobEnd end(EndKind::killed, 0, "stopped before it was started");
     end.why = why;
     return record_end(run, state, std::move(end));
