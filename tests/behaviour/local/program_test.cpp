@@ -1,12 +1,16 @@
 #include "behaviour/local/harness.hpp"
 
 #include <cstdio>
+#include <set>
 
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/write.hpp>
 
+#include <nni/async/event.hpp>
 #include <nni/async/offload.hpp>
+#include <nni/keeper/launch.hpp>
+#include <nni/keeper/protocol.hpp>
 
 using namespace nni;
 using namespace nni_test;
@@ -39,6 +43,72 @@ awaitable<Printed> run_keeper(Context& ctx, std::string arguments) {
   auto running = async::offload(ctx, std::move(work));
   Printed printed = co_await std::move(running);
   co_return printed;
+}
+
+// A manager that orders what a test wants, in the words of the keeper.
+class Orders {
+ public:
+  Orders(Context& ctx, const Place& place) {
+    keeper::Client::Events events;
+    events.welcome = [this](const keeper::Welcome& what) { process = static_cast<pid_t>(what.pid); };
+    events.record = [this](const keeper::Record& record) {
+      if (record.kind == keeper::Record::Kind::ended) ends.insert(record.run);
+      changed_.notify();
+    };
+    events.caught_up = [this] { changed_.notify(); };
+    events.trouble = [](const std::string&) {};
+    events.finished = [] {};
+    events.refused = [this](std::string why) { over(std::move(why)); };
+    events.closed = [this](std::string why) { over(std::move(why)); };
+    auto link = keeper::connect_to_keeper(ctx.executor(), place.path());
+    REQUIRE(link);
+    client_ = std::make_shared<keeper::Client>(ctx.executor(), std::move(link), std::move(events));
+    keeper::Hello hello;
+    hello.experiment = place.id().value;
+    hello.owner = "a test";
+    hello.pid = static_cast<std::uint64_t>(::getpid());
+    client_->open(hello);
+  }
+  ~Orders() { client_->close(); }
+
+  void start(std::uint64_t number, const std::string& arguments) {
+    keeper::JobTemplate job;
+    job.arguments = words_of(program("local_trial").string() + " " + arguments);
+    keeper::StartOrder order;
+    order.job = client_->job(job);
+    order.run = run_of(number);
+    client_->start(order);
+  }
+
+  awaitable<void> change() { return changed_.wait(); }
+
+  pid_t process = 0;  // of the keeper
+  std::set<RunId> ends;
+  std::string closed;  // why
+
+ private:
+  void over(std::string why) {
+    closed = std::move(why);
+    changed_.notify();
+  }
+
+  std::shared_ptr<keeper::Client> client_;
+  async::event changed_;
+};
+
+// Starts a keeper that waits for its first manager. Blocks.
+struct StartKeeper {
+  keeper::KeeperOptions options;
+  keeper::KeeperStart operator()() const { return keeper::start_keeper(program("nni-keeper"), options); }
+};
+
+awaitable<void> start_keeper(Context& ctx, const Place& place) {
+  StartKeeper work;
+  work.options.directory = place.path();
+  work.options.experiment = place.id().value;
+  auto starting = async::offload(ctx, std::move(work));
+  const keeper::KeeperStart outcome = co_await std::move(starting);
+  REQUIRE(outcome == keeper::KeeperStart::ready);
 }
 
 }  // namespace
@@ -86,6 +156,30 @@ LOCAL_TEST_CASE("nni-keeper: stop ends the trials that a dead manager left, and 
   CHECK(place.keeper() == 0);
   CHECK(status.status == 1);
   CHECK(status.text.find("no keeper runs") != std::string::npos);
+}
+
+LOCAL_TEST_CASE("nni-keeper: one that is told to end starts nothing more for its manager, and ends with its trials",
+                "[local][program]") {
+  Place place;
+  Fifo there(ctx, place, "there");
+  co_await start_keeper(ctx, place);
+  Orders orders(ctx, place);
+  orders.start(1, "ignore tell " + there.path() + " stop");
+  orders.start(2, "tell " + there.path() + " stop");
+  co_await there.told();
+  co_await there.told();
+  const std::vector<process::Identity> trials = place.processes();
+
+  REQUIRE(::kill(orders.process, SIGTERM) == 0);
+  while (orders.closed.empty() && orders.ends.empty()) co_await orders.change();
+  orders.start(3, "stop");  // the answer of a manager to the end of a trial
+  while (orders.closed.empty()) co_await orders.change();
+  process::kill_now(trials);  // the first of them would be killed after five seconds
+  co_await ended(ctx, orders.process);
+
+  CHECK(place.processes().empty());
+  CHECK(place.keeper() == 0);
+  CHECK_FALSE(std::filesystem::exists(place.trial(run_of(3))));
 }
 
 LOCAL_TEST_CASE("nni-keeper: a shell script reads its parameters and reports", "[local][program]") {

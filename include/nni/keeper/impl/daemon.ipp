@@ -141,6 +141,11 @@ class Daemon::Core {
   }
 
   std::string admit(Session& session, const Hello& hello) {
+    if (stopping_) {  // to managers it is gone: they wait for its end, and start the next one
+      session.close();
+      forget(session);
+      return "this keeper is ending";
+    }
     if (hello.experiment != options_.experiment)
       return "this keeper looks after experiment \"" + options_.experiment + "\", not \"" + hello.experiment + "\"";
     if (manager_) {
@@ -204,9 +209,14 @@ class Daemon::Core {
     return text;
   }
 
+  // A manager would start the next trial as soon as one is killed. What it orders from now on reaches the next keeper.
   void stop() {
     may_end_ = true;
     stopping_ = true;
+    if (Session* const manager = std::exchange(manager_, nullptr)) {
+      manager->close();
+      forget(*manager);
+    }
     keeper_->kill_all(StopReason::user);
     check_end();
   }
@@ -214,7 +224,7 @@ class Daemon::Core {
   void check_end() {
     if (ending_ || keeper_->live() != 0 || keeper_->written_end() != keeper_->welcome().next_position) return;
     if (manager_ && finishing_ && !std::exchange(told_finished_, true)) manager_->send_finished();
-    if (!may_end_ || (manager_ && !stopping_)) return;
+    if (!may_end_ || manager_) return;
     ending_ = true;
     NNI_CRASH_POINT("keeper: clean-up");
     socket_->remove();
