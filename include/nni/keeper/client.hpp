@@ -85,7 +85,8 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
     const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory);
 
 /// Asks the keeper of a directory for its status, or tells it to stop its trials and end. Blocks.
-/// @returns       JSON text; empty when no keeper listens there
+/// @returns       JSON text; empty when no keeper listens there, or when it ended before it answered
+/// @throws Error  for any other failure
 [[nodiscard]] std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop);
 
 }  // namespace nni::keeper

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <set>
 
+#include <boost/asio/local/datagram_protocol.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/write.hpp>
@@ -180,6 +181,30 @@ LOCAL_TEST_CASE("nni-keeper: one that is told to end starts nothing more for its
   CHECK(place.processes().empty());
   CHECK(place.keeper() == 0);
   CHECK_FALSE(std::filesystem::exists(place.trial(run_of(3))));
+}
+
+LOCAL_TEST_CASE("nni-keeper: stop is answered also by a keeper that has nothing to stop", "[local][program]") {
+  Place place;
+  co_await start_keeper(ctx, place);
+  const pid_t keeper = place.keeper();
+
+  const Printed stop = co_await run_keeper(ctx, "stop " + place.path().string());
+  co_await ended(ctx, keeper);
+
+  CHECK(stop.status == 0);
+  CHECK(stop.text.find("\"stopping\":true") != std::string::npos);
+  CHECK(place.keeper() == 0);
+}
+
+TEST_CASE("nni-keeper: a socket that cannot be asked is not taken for the absence of a keeper", "[local][program]") {
+  Place place;
+  std::filesystem::create_directories(keeper::keeper_directory(place.path()));
+  boost::asio::io_context io(1);
+  boost::asio::local::datagram_protocol::socket other(io, boost::asio::local::datagram_protocol());
+  other.bind(boost::asio::local::datagram_protocol::endpoint(place.keeper_file("socket").string()));
+
+  CHECK(keeper::ask_keeper(place.path() / "nowhere", false).empty());
+  CHECK_THROWS_WITH(keeper::ask_keeper(place.path(), false), Catch::Contains("cannot be reached"));
 }
 
 LOCAL_TEST_CASE("nni-keeper: a shell script reads its parameters and reports", "[local][program]") {

@@ -22,6 +22,20 @@ namespace detail {
 /// Templates that the client remembers to have sent. Experiments use one.
 inline constexpr std::size_t most_jobs = 16;
 
+/// Connects to the socket of a directory; false when nobody listens there.
+NNI_INLINE bool connect(boost::asio::local::stream_protocol::socket& socket,
+                        const std::filesystem::path& experiment_directory) {
+  const SocketPath path(keeper_directory(experiment_directory), socket_name);
+  boost::system::error_code failure;
+  socket.connect(path.endpoint(), failure);  // a local socket connects at once, or not at all
+  if (failure == boost::system::errc::no_such_file_or_directory || failure == boost::system::errc::connection_refused ||
+      failure == boost::system::errc::bad_file_descriptor)
+    return false;
+  if (failure)
+    throw Error(failure, "the keeper in " + keeper_directory(experiment_directory).string() + " cannot be reached");
+  return true;
+}
+
 }  // namespace detail
 
 NNI_INLINE Client::Client(boost::asio::any_io_executor executor, std::shared_ptr<Link> link, Events events)
@@ -149,25 +163,15 @@ NNI_INLINE void Client::handle(const Frame& frame) {
 
 NNI_INLINE std::shared_ptr<Link> connect_to_keeper(
     const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory) {
-  const SocketPath path(keeper_directory(experiment_directory), socket_name);
   boost::asio::local::stream_protocol::socket socket(executor);
-  boost::system::error_code failure;
-  socket.connect(path.endpoint(), failure);  // a local socket connects at once, or not at all
-  if (failure == boost::system::errc::no_such_file_or_directory || failure == boost::system::errc::connection_refused ||
-      failure == boost::system::errc::bad_file_descriptor)
-    return nullptr;
-  if (failure)
-    throw Error(failure, "the keeper in " + keeper_directory(experiment_directory).string() + " cannot be reached");
+  if (!detail::connect(socket, experiment_directory)) return nullptr;
   return make_socket_link(std::move(socket));
 }
 
 NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop) {
-  const SocketPath path(keeper_directory(experiment_directory), socket_name);
   boost::asio::io_context io(1);
   boost::asio::local::stream_protocol::socket socket(io);
-  boost::system::error_code failure;
-  socket.connect(path.endpoint(), failure);
-  if (failure) return {};
+  if (!detail::connect(socket, experiment_directory)) return {};
   std::string out;
   append_frame(out, stop ? FrameType::stop : FrameType::ask_status, 1, [](Writer&) {});
   boost::asio::write(socket, boost::asio::buffer(out));
@@ -179,6 +183,7 @@ NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_direct
       if (frame->type == FrameType::status) return text;
       throw Error(Errc::protocol, text);
     }
+    boost::system::error_code failure;
     const std::size_t got = socket.read_some(boost::asio::buffer(buffer), failure);
     if (failure) return {};
     reader.feed(std::string_view(buffer.data(), got));

@@ -16,6 +16,7 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
@@ -205,7 +206,7 @@ class Daemon::Core {
     text += "],\"stopping\":";
     const bool stops = stop_wanted && !manager_;
     text += stops ? "true}" : "false}";
-    if (stops) stop();
+    if (stops) boost::asio::post(*io_, [this] { stop(); });  // the answer goes first: the end closes its connection
     return text;
   }
 
