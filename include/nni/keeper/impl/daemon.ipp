@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -63,6 +64,7 @@ class Daemon::Core {
     const mode_t before = ::umask(0177);
     try {
       acceptor_.open();
+      ::fcntl(acceptor_.native_handle(), F_SETFD, FD_CLOEXEC);
       acceptor_.bind(socket_->endpoint());
       acceptor_.listen();
     } catch (const boost::system::system_error& error) {

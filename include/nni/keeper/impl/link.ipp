@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <boost/asio/post.hpp>
@@ -17,6 +18,8 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
  public:
   explicit SocketLink(boost::asio::local::stream_protocol::socket socket) : socket_(std::move(socket)) {
     socket_.non_blocking(true);
+    // A program that either side starts would otherwise hold the connection beyond the life of its owner.
+    ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
   }
 
   void start(LinkUser& user) override {

@@ -1,0 +1,61 @@
+#include "support/catch.hpp"
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/connect_pair.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+
+#include <nni/keeper/link.hpp>
+
+using namespace nni;
+
+namespace {
+
+using Socket = boost::asio::local::stream_protocol::socket;
+
+struct User final : keeper::LinkUser {
+  void on_bytes(std::string_view bytes) override { heard += bytes; }
+  void on_closed() override { closed = true; }
+  std::string heard;
+  bool closed = false;
+};
+
+}  // namespace
+
+TEST_CASE("link: a program that is started meanwhile does not hold the connection", "[keeper][link]") {
+  boost::asio::io_context io(1);
+  Socket near(io);
+  Socket far(io);
+  boost::asio::local::connect_pair(near, far);
+  const std::array<int, 2> files{near.native_handle(), far.native_handle()};
+
+  const auto first = keeper::make_socket_link(std::move(near));
+  const auto second = keeper::make_socket_link(std::move(far));
+
+  for (const int file : files) CHECK((::fcntl(file, F_GETFD) & FD_CLOEXEC) != 0);
+}
+
+TEST_CASE("link: what was sent before the end is heard before it", "[keeper][link]") {
+  boost::asio::io_context io(1);
+  Socket near(io);
+  Socket far(io);
+  boost::asio::local::connect_pair(near, far);
+  const auto first = keeper::make_socket_link(std::move(near));
+  const auto second = keeper::make_socket_link(std::move(far));
+  User user;
+  second->start(user);
+
+  first->out() = "the last word";
+  first->flush();
+  first->close();
+  io.run();
+
+  CHECK(user.heard == "the last word");
+  CHECK(user.closed);
+}
