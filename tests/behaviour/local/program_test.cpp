@@ -12,6 +12,7 @@
 #include <nni/async/offload.hpp>
 #include <nni/keeper/launch.hpp>
 #include <nni/keeper/protocol.hpp>
+#include <nni/keeper/run_if_asked.hpp>
 
 using namespace nni;
 using namespace nni_test;
@@ -205,6 +206,22 @@ TEST_CASE("nni-keeper: a socket that cannot be asked is not taken for the absenc
 
   CHECK(keeper::ask_keeper(place.path() / "nowhere", false).empty());
   CHECK_THROWS_WITH(keeper::ask_keeper(place.path(), false), Catch::Contains("cannot be reached"));
+}
+
+LOCAL_TEST_CASE("nni-keeper: a manager without standard files has a keeper with a log", "[local][program]") {
+  Place place;
+  RunLine work;
+  work.line = "( exec 3>&1 <&- >&- 2>&-; exec " + program("nni-keeper").string() + " " + keeper::serve_argument + " " +
+              place.path().string() + " " + place.id().value + " local-env local )";
+  auto starting = async::offload(ctx, std::move(work));
+  const Printed started = co_await std::move(starting);
+  const pid_t keeper = place.keeper();
+  const Printed stop = co_await run_keeper(ctx, "stop " + place.path().string());
+  co_await ended(ctx, keeper);
+
+  CHECK(started.text == "ready\n");
+  CHECK(stop.status == 0);
+  CHECK_THAT(place.read(place.keeper_file("keeper.log")), Catch::Contains("serving experiment " + place.id().value));
 }
 
 LOCAL_TEST_CASE("nni-keeper: a shell script reads its parameters and reports", "[local][program]") {

@@ -79,6 +79,11 @@ NNI_INLINE int serve(char** arguments) {
   ::fcntl(ready_file, F_SETFD, FD_CLOEXEC);
   close_all_from(ready_file + 1);  // whatever the manager had open is none of ours
 
+  // A manager may have closed these; files of ours that took their numbers would be replaced below.
+  int null_file = -1;
+  do null_file = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  while (null_file >= 0 && null_file <= STDERR_FILENO);
+
   // The first process ends at once, so that its parent has nothing to wait for while the keeper lives.
   const pid_t child = ::fork();
   if (child < 0) {
@@ -98,7 +103,6 @@ NNI_INLINE int serve(char** arguments) {
     std::error_code ignored;
     std::filesystem::create_directories(own, ignored);
     const int log_file = ::open((own / "keeper.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    const int null_file = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     ::dup2(null_file, STDIN_FILENO);
     ::dup2(log_file >= 0 ? log_file : null_file, STDOUT_FILENO);
     ::dup2(log_file >= 0 ? log_file : null_file, STDERR_FILENO);
