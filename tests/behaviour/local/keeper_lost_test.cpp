@@ -2,8 +2,34 @@
 
 #include <map>
 
+#include <boost/asio/post.hpp>
+
+#include <nni/async/event.hpp>
+
 using namespace nni;
 using namespace nni_test;
+
+namespace {
+
+std::size_t count_of(const std::string& text, const std::string& what) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+  return count;
+}
+
+// Loses its keeper, and ends as soon as that was noticed.
+awaitable<void> end_without_keeper(Context& ctx, const Place& place, async::event& noticed) {
+  platforms::Local local = place.local();
+  auto starting = local.start(ctx);
+  co_await std::move(starting);
+  REQUIRE(::kill(place.keeper(), SIGKILL) == 0);
+  auto notice = noticed.wait();
+  co_await std::move(notice);
+  auto cleaning = local.clean_up();
+  co_await std::move(cleaning);
+}
+
+}  // namespace
 
 LOCAL_TEST_CASE("local: when the keeper is killed its trials are ended and told as lost, and new ones run",
                 "[local][keeper]") {
@@ -156,4 +182,60 @@ LOCAL_TEST_CASE("local: a keeper that is none is an error that names it", "[loca
   REQUIRE(texts.size() == 2);
   CHECK(texts[0].find("/bin/true") != std::string::npos);
   CHECK(texts[1].find("/no/such/keeper") != std::string::npos);
+}
+
+TEST_CASE("local: a keeper that is lost just before the end leaves no other one behind", "[local][keeper]") {
+  Place place;
+  async::event noticed;
+  {
+    RuntimeOptions options;
+    options.log = Log([&noticed](LogLevel, std::string_view, std::string_view) { noticed.notify(); });
+    Runtime runtime(std::move(options));
+    runtime.run(end_without_keeper(runtime.context(), place, noticed));
+  }
+
+  CHECK_FALSE(process::identify(place.keeper()));
+}
+
+LOCAL_TEST_CASE("local: what a keeper had kept is still told when it dies before the runs are adopted",
+                "[local][keeper]") {
+  Place place;
+  {
+    ManagerProcess manager(ctx, place, 1, "keep", {program("local_trial").string(), "metric", "1.5", "exit", "3"});
+    co_await manager.line_of("ended");
+    manager.kill();
+  }
+  platforms::Local local = place.local();
+  co_await local.start(ctx);
+
+  REQUIRE(::kill(place.keeper(), SIGKILL) == 0);
+  while (count_of(place.read(place.keeper_file("keeper.log")), "manager connected") < 3)
+    co_await boost::asio::post(ctx.executor(), boost::asio::use_awaitable);
+  std::vector<Intent> intents{intent_of(run_of(1))};
+  const std::vector<JobReport> reports = co_await local.adopt(std::move(intents));
+  const Metric metric = co_await next_metric(local);
+  const JobEnded end = co_await next_end(local);
+
+  CHECK(reports.at(0).state == JobReport::State::running);
+  CHECK(metric.value == "1.5");
+  CHECK(end.end.kind == EndKind::exited);
+  CHECK(end.end.code == 3);
+  co_await local.clean_up();
+}
+
+LAUNCH_TEST_CASE("local: after its end it can start again, in the same directory", "[local][keeper]") {
+  Place place;
+  platforms::Local local = place.local(launch);
+  for (std::uint64_t number = 1; number <= 2; ++number) {
+    co_await local.start(ctx);
+    co_await submit(local, trial_form(number, "metric 0.5 exit 0"));
+    const Metric metric = co_await next_metric(local);
+    const JobEnded end = co_await next_end(local);
+    local.recorded(end.run);
+    CHECK(metric.run == run_of(number));
+    CHECK(end.run == run_of(number));
+    CHECK(end.end.succeeded());
+    co_await local.clean_up();
+  }
+  CHECK(place.keeper() == 0);
 }

@@ -43,7 +43,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void cancel(RunId run, StopReason why);
   awaitable<JobEvent> next_event();
   awaitable<void> clean_up();
-  std::vector<JobReport> adopt(const std::vector<Intent>& runs);
+  awaitable<std::vector<JobReport>> adopt(std::vector<Intent> runs);
   awaitable<TrialMessage> next_message();
   void acknowledge(Receipt receipt);
   void send(RunId run, const Parameters& parameters);
@@ -90,6 +90,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   keeper::KeeperOptions keeper_options() const;
   keeper::Hello hello() const;
   awaitable<void> connect();
+  awaitable<void> try_until_connected();
   awaitable<bool> try_once();
   awaitable<bool> try_keeper();
   awaitable<bool> try_direct();
@@ -101,6 +102,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void ended(keeper::Record record);
   void on_closed(std::string reason, bool refused);
   awaitable<void> reconnect();
+  awaitable<void> connected();
   void lose_unknown(const std::string& reason);
   void give_up(const std::string& reason);
   void lose(RunId run, const std::string& reason);
@@ -112,6 +114,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void hold_back();
 
   Phase phase_ = Phase::closed;
+  bool connecting_ = false;     // meanwhile the end of a connection is nobody else's business
+  bool wants_records_ = false;  // runs were adopted or submitted: records are told as they come
   bool closing_ = false;
   bool finished_ = false;
   std::string trouble_;  // why the connection ended or cannot be made

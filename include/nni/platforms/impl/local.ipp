@@ -85,7 +85,9 @@ NNI_INLINE awaitable<void> Local::cancel_trial_job(RunId run, StopReason why) {
 NNI_INLINE awaitable<JobEvent> Local::next_event() { return core_->next_event(); }
 NNI_INLINE awaitable<void> Local::clean_up() { return core_->clean_up(); }
 
-NNI_INLINE awaitable<std::vector<JobReport>> Local::adopt(std::vector<Intent> runs) { co_return core_->adopt(runs); }
+NNI_INLINE awaitable<std::vector<JobReport>> Local::adopt(std::vector<Intent> runs) {
+  return core_->adopt(std::move(runs));
+}
 
 NNI_INLINE awaitable<TrialMessage> Local::next_message() { return core_->next_message(); }
 

@@ -5,6 +5,7 @@
 #if NNI_WITH_PROCESS
 
 #include <chrono>
+#include <exception>
 #include <unordered_set>
 #include <utility>
 
@@ -85,6 +86,13 @@ NNI_INLINE awaitable<void> LocalCore::start(Context& context) {
   if (experiment_.value.empty()) experiment_.value = directory_.filename().string();
   closing_ = false;
   finished_ = false;
+  wants_records_ = false;
+  seen_end_ = 0;
+  events_.clear();
+  messages_.clear();
+  message_bytes_ = 0;
+  undelivered_.clear();
+  end_positions_.clear();
 
   with_keeper_ = options_.launch != Launch::direct;
   if (options_.launch == Launch::automatic && !keeper::find_keeper(options_.keeper)) {
@@ -98,9 +106,23 @@ NNI_INLINE awaitable<void> LocalCore::start(Context& context) {
   co_await std::move(connecting);
 }
 
+NNI_INLINE awaitable<void> LocalCore::connect() {
+  connecting_ = true;
+  std::exception_ptr failure;
+  try {
+    auto trying = try_until_connected();
+    co_await std::move(trying);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  connecting_ = false;
+  connection_changed_.notify();
+  if (failure) std::rethrow_exception(failure);
+}
+
 // A keeper that is just beginning or ending makes this try again, and so does a manager that was killed a moment ago
 // and whose process still holds what it had.
-NNI_INLINE awaitable<void> LocalCore::connect() {
+NNI_INLINE awaitable<void> LocalCore::try_until_connected() {
   const SteadyPoint begin = context_->clock().steady_now();
   for (Duration pause = first_pause;; pause = std::min(pause * 2, longest_pause)) {
     const Duration spent = context_->clock().steady_now() - begin;
@@ -111,7 +133,7 @@ NNI_INLINE awaitable<void> LocalCore::connect() {
     } catch (const Error& error) {
       if (error.code() != make_error_code(Errc::in_use) || spent > owner_limit) throw;
     }
-    if (connected) co_return;
+    if (connected || closing_) co_return;
     if (spent > keeper_limit)
       throw Error(Errc::in_use,
                   "the trials in " + directory_.string() + " are looked after by a keeper that does not answer; see " +
@@ -221,7 +243,7 @@ NNI_INLINE void LocalCore::on_closed(std::string reason, bool refused) {
   const bool was_open = phase_ == Phase::held || phase_ == Phase::live;
   phase_ = Phase::closed;
   connection_changed_.notify();
-  if (!was_open || closing_) return;
+  if (!was_open || closing_ || connecting_) return;
   context_->log().warning("local", "the connection to the keeper ended (" + trouble_ + "); its trials are looked for");
   boost::asio::co_spawn(context_->executor(), reconnect(), boost::asio::detached);
 }
@@ -237,7 +259,7 @@ NNI_INLINE awaitable<void> LocalCore::reconnect() {
       if (closing_) co_return;
       if (welcome_.next_position < seen_end_) seen_end_ = 0;  // another spool: somebody removed ours
       lose_unknown("its keeper ended before it had started the trial (" + reason + ")");
-      go_live();
+      if (wants_records_) go_live();
       connection_changed_.notify();
       co_return;
     } catch (const std::exception& error) {
@@ -245,6 +267,14 @@ NNI_INLINE awaitable<void> LocalCore::reconnect() {
     }
   }
   if (!closing_) give_up(reason);
+}
+
+/// Resumes when nobody is making a connection.
+NNI_INLINE awaitable<void> LocalCore::connected() {
+  while (connecting_) {
+    auto change = connection_changed_.wait();
+    co_await std::move(change);
+  }
 }
 
 NNI_INLINE void LocalCore::lose_unknown(const std::string& reason) {
@@ -285,6 +315,8 @@ NNI_INLINE awaitable<void> LocalCore::clean_up() {
   messages_changed_.notify();
   delivered_.notify();
   connection_changed_.notify();
+  auto connection = connected();  // a keeper that is just being started ends as well
+  co_await std::move(connection);
   if (client_) {
     client_->finish();
     while (client_ && !finished_) {

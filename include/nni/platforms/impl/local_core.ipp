@@ -32,6 +32,7 @@ NNI_INLINE void LocalCore::on_record(keeper::Record record) {
 }
 
 NNI_INLINE void LocalCore::go_live() {
+  wants_records_ = true;
   if (phase_ != Phase::held) return;
   phase_ = Phase::live;
   for (keeper::Record& record : std::exchange(held_, {})) process(std::move(record));
@@ -188,7 +189,7 @@ NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
             "of them, or set it to 0 to hide all");
   if (form.command.empty())
     throw config_error("trial_command", "is empty; a local trial is a command, for instance \"python3 train.py\"");
-  if (phase_ == Phase::held) go_live();  // nothing to adopt
+  go_live();  // nothing to adopt
   while (phase_ != Phase::live) {
     if (phase_ == Phase::broken || closing_)
       throw Error(Errc::connection_lost, trouble_.empty() ? "local: it has been cleaned up" : trouble_);
@@ -226,7 +227,10 @@ NNI_INLINE void LocalCore::send(RunId run, const Parameters& parameters) {
 
 // ---- adoption ---------------------------------------------------------------------------------------------------
 
-NNI_INLINE std::vector<JobReport> LocalCore::adopt(const std::vector<Intent>& intents) {
+NNI_INLINE awaitable<std::vector<JobReport>> LocalCore::adopt(std::vector<Intent> intents) {
+  const std::shared_ptr<LocalCore> keep = shared_from_this();
+  auto connection = connected();  // the keeper may have died since the start
+  co_await std::move(connection);
   std::unordered_map<RunId, const keeper::LiveRun*> live;
   for (const keeper::LiveRun& run : welcome_.live) live[run.run] = &run;
   std::vector<JobReport> reports;
@@ -237,9 +241,9 @@ NNI_INLINE std::vector<JobReport> LocalCore::adopt(const std::vector<Intent>& in
   }
   // Trials that no record of the experiment knows: nobody would ever take their results.
   for (const auto& [run, alive] : live)
-    if (!runs_.contains(run)) client_->kill(run, StopReason::experiment_end);
+    if (client_ && !runs_.contains(run)) client_->kill(run, StopReason::experiment_end);
   go_live();
-  return reports;
+  co_return reports;
 }
 
 NNI_INLINE JobReport
