@@ -10,6 +10,8 @@
 //   variable NAME  prints NAME=VALUE, or NAME alone when it is not set
 //   directory      prints the working directory
 //   child PATH     leaves a child behind that ignores SIGINT, and writes its pid to a file
+//   daemon PATH    leaves a process behind without parent, in a session of its own, and writes its pid to a file
+//   desert         leaves its process group for the one of its parent
 //   ignore         ignores SIGINT from now on
 //   stop           waits until a signal ends it
 //   exit CODE      ends
@@ -25,6 +27,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
@@ -117,6 +120,19 @@ void leave_child(const char* path) {
   }
 }
 
+void leave_daemon(const char* path) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setsid();
+    if (const pid_t daemon = ::fork(); daemon != 0) {
+      std::ofstream(path) << daemon << '\n';
+      std::_Exit(0);
+    }
+    for (;;) ::pause();
+  }
+  ::waitpid(child, nullptr, 0);  // its child is an orphan by now
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -132,6 +148,8 @@ int main(int argc, char** argv) {
       std::puts(::getcwd(path, sizeof path) ? path : "?");
     } else if (what == "stop") {
       for (;;) ::pause();
+    } else if (what == "desert") {
+      if (::setpgid(0, ::getpgid(::getppid())) != 0) return 98;
     } else if (what == "ignore") {
       std::signal(SIGINT, SIG_IGN);
     } else {
@@ -154,6 +172,8 @@ int main(int argc, char** argv) {
         std::getenv(next) ? std::printf("%s=%s\n", next, std::getenv(next)) : std::puts(next);
       else if (what == "child")
         leave_child(next);
+      else if (what == "daemon")
+        leave_daemon(next);
       else if (what == "exit")
         std::exit(std::atoi(next));
       else if (what == "signal")

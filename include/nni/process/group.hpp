@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,7 +46,8 @@ struct ProcessWithVariable {
 [[nodiscard]] std::string environment_of(pid_t pid, std::string_view name);
 
 /// Living children of the calling process, adopted ones included.
-[[nodiscard]] std::vector<Identity> own_children();
+/// @param wanted  asked first, and cheaper than to look one up; empty: all are wanted
+[[nodiscard]] std::vector<Identity> own_children(const std::function<bool(pid_t)>& wanted = {});
 
 }  // namespace nni::process
 

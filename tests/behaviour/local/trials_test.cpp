@@ -235,6 +235,46 @@ LAUNCH_TEST_CASE("local: a child that a trial leaves behind ends with it", "[loc
   co_await local.clean_up();
 }
 
+LAUNCH_TEST_CASE("local: who stops a trial ends also what it left without a parent and in another session", "[local]") {
+  Place place;
+  Fifo there(ctx, place, "there");
+  platforms::Local local = place.local(launch);
+  co_await local.start(ctx);
+  const std::string file = (place.path() / "daemon").string();
+  co_await submit(local, trial_form(1, "daemon " + file + " tell " + there.path() + " stop"));
+  co_await submit(local, trial_form(2, "tell " + there.path() + " stop"));
+  co_await there.told();
+  co_await there.told();
+  pid_t daemon = 0;
+  std::ifstream(file) >> daemon;
+  REQUIRE(process::identify(daemon));
+
+  co_await local.cancel_trial_job(run_of(1), StopReason::user);
+  const JobEnded end = co_await next_end(local);
+  co_await ended(ctx, daemon);
+
+  CHECK(end.end.kind == EndKind::killed);
+  CHECK(place.processes().size() == 1);  // the other trial
+  co_await local.clean_up();
+}
+
+LAUNCH_TEST_CASE("local: a trial that has left its process group can be stopped", "[local]") {
+  Place place;
+  Fifo there(ctx, place, "there");
+  platforms::Local local = place.local(launch);
+  co_await local.start(ctx);
+  co_await submit(local, trial_form(1, "desert tell " + there.path() + " stop"));
+  co_await there.told();
+
+  co_await local.cancel_trial_job(run_of(1), StopReason::user);
+  const JobEnded end = co_await next_end(local);
+
+  CHECK(end.end.kind == EndKind::killed);
+  CHECK(end.end.code == SIGINT);
+  co_await local.clean_up();
+  CHECK(place.processes().empty());
+}
+
 LAUNCH_TEST_CASE("local: the same run is not started twice, the next attempt is", "[local]") {
   Place place;
   Fifo there(ctx, place, "there");

@@ -161,6 +161,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   void launch(const Waiting& waiting);
   void fail_start(RunId run, std::string reason);
   void ended(const process::Exit& exit);
+  std::vector<process::Identity> strays_of(RunId run) const;
   awaitable<void> settle_and_end(RunId run, JobEnd end);
   void record_end(RunId run, Run& state, JobEnd end);
   void received(trial::ChannelMessage message);

@@ -23,6 +23,13 @@ namespace nni::keeper::detail {
 /// So many starts per turn of the loop: each blocks it until the program runs, and messages must not wait for all.
 inline constexpr int starts_per_turn = 4;
 
+/// Signals the group of a trial, and its first process also where that has gone to another group. It is not waited for
+/// yet, so that its id is nobody else's.
+NNI_INLINE void signal_trial(pid_t first, int signal) noexcept {
+  process::signal_group(first, signal);
+  if (::getpgid(first) != first) ::kill(first, signal);
+}
+
 // ---- orders -----------------------------------------------------------------------------------------------------
 
 NNI_INLINE void KeeperCore::pump_soon() {
@@ -101,7 +108,7 @@ NNI_INLINE void KeeperCore::kill(RunId run, StopReason why) {
     return;
   state.killed = why;
   state.below = process::descendants(state.process.pid);
-  process::signal_group(state.process.pid, SIGINT);
+  signal_trial(state.process.pid, SIGINT);
   overdue_.emplace_back(std::chrono::steady_clock::now() + options_.grace, run);
   arm_kill_timer();
 }
@@ -134,7 +141,7 @@ NNI_INLINE void KeeperCore::kill_overdue() {
     Run& run = found->second;
     run.how_killed = "did not end within " + to_string(options_.grace) + " of SIGINT and was killed";
     for (const process::Identity& process : process::descendants(run.process.pid)) run.below.push_back(process);
-    process::signal_group(run.process.pid, SIGKILL);
+    signal_trial(run.process.pid, SIGKILL);
   }
 }
 
@@ -170,6 +177,7 @@ NNI_INLINE void KeeperCore::ended(const process::Exit& exit) {
   JobEnd end(EndKind::exited, exit.code);
   if (state.killed) {
     process::kill_now(state.below);
+    process::kill_now(strays_of(run));
     end.kind = EndKind::killed;
     end.why = *state.killed;
     end.message = std::move(state.how_killed);
@@ -184,6 +192,23 @@ NNI_INLINE void KeeperCore::ended(const process::Exit& exit) {
   // Its last message may still lie in a socket.
   state.settling = true;
   boost::asio::co_spawn(executor_, settle_and_end(run, std::move(end)), boost::asio::detached);
+}
+
+/// What a trial left in other groups and without a parent, told by the variable that it was started with.
+NNI_INLINE std::vector<process::Identity> KeeperCore::strays_of(RunId run) const {
+  constexpr std::string_view variable = "NNI_OUTPUT_DIR";
+  const std::string directory = surroundings_.trials + "/" + to_string(run);
+  std::vector<process::Identity> found;
+  if (options_.scope == process::Reaper::Scope::everything) {  // orphans are our children
+    found = process::own_children([this](pid_t child) { return !pids_.contains(child); });
+    std::erase_if(found, [&](const process::Identity& child) {
+      return process::environment_of(child.pid, variable) != directory;
+    });
+  } else {
+    for (auto& [process, value] : process::processes_with_variable(variable, directory))
+      if (value == directory) found.push_back(process);
+  }
+  return found;
 }
 
 NNI_INLINE awaitable<void> KeeperCore::settle_and_end(RunId run, JobEnd end) {

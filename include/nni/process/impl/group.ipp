@@ -149,7 +149,7 @@ NNI_INLINE std::vector<ProcessWithVariable> processes_with_variable(
   return found;
 }
 
-NNI_INLINE std::vector<Identity> own_children() {
+NNI_INLINE std::vector<Identity> own_children(const std::function<bool(pid_t)>& wanted) {
   const pid_t self = ::getpid();
   std::vector<pid_t> pids;
   if (detail::kernel_lists_children())
@@ -157,8 +157,10 @@ NNI_INLINE std::vector<Identity> own_children() {
   else
     pids = detail::all_children()[self];
   std::vector<Identity> found;
-  for (const pid_t pid : pids)
+  for (const pid_t pid : pids) {
+    if (wanted && !wanted(pid)) continue;
     if (const auto known = identify(pid)) found.push_back(*known);
+  }
   return found;
 }
 
