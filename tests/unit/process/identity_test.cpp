@@ -1,5 +1,6 @@
 #include "support/catch.hpp"
 
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
@@ -7,6 +8,8 @@
 #include <iterator>
 #include <string>
 
+#include <pthread.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +68,36 @@ TEST_CASE("identity: a process that has ended is not alive, waited for or not", 
   CHECK_FALSE(process::is_alive(child.process));  // a zombie
   REQUIRE(::waitpid(child.process.pid, nullptr, 0) == child.process.pid);
   CHECK_FALSE(process::identify(child.process.pid));
+}
+
+TEST_CASE("identity: a process lives as long as one of its threads", "[process]") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    pthread_t other{};
+    const auto wait = [](void*) -> void* {
+      for (;;) ::pause();
+    };
+    ::pthread_create(&other, nullptr, wait, nullptr);
+    ::syscall(SYS_exit, 0);  // of this thread only, and without an exception that the test framework would catch
+  }
+  // The state of a process is that of its first thread.
+  const auto state = [child] {
+    std::ifstream file("/proc/" + std::to_string(child) + "/stat");
+    const std::string text(std::istreambuf_iterator<char>(file), {});
+    return text.substr(text.rfind(')') + 2, 1);
+  };
+  while (state() != "Z") {
+  }
+
+  const auto found = process::identify(child);
+  CHECK(found);
+  if (found) CHECK(process::is_alive(*found));
+
+  ::kill(child, SIGKILL);
+  siginfo_t info{};
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) == 0);
+  CHECK_FALSE(process::identify(child));
+  ::waitpid(child, nullptr, 0);
 }
 
 TEST_CASE("identity: the start time that the clock tells is the one in /proc", "[process]") {

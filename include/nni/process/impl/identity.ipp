@@ -33,6 +33,7 @@ struct StatLine {
   char state = '?';
   pid_t parent = 0;
   pid_t group = 0;
+  std::int64_t threads = 0;
   std::uint64_t start_ticks = 0;
 };
 
@@ -54,6 +55,7 @@ NNI_INLINE std::optional<StatLine> read_stat(pid_t pid) {
     at = next;
     if (field == 4) line.parent = static_cast<pid_t>(value);
     if (field == 5) line.group = static_cast<pid_t>(value);
+    if (field == 20) line.threads = value;
     if (field == 22) line.start_ticks = static_cast<std::uint64_t>(value);
   }
   return line;
@@ -80,7 +82,9 @@ NNI_INLINE const std::string& boot_id() {
 
 NNI_INLINE std::optional<Identity> identify(pid_t pid) {
   const auto line = detail::read_stat(pid);
-  if (!line || line->state == 'Z' || line->state == 'X') return std::nullopt;
+  // The state is that of the first thread, which may have ended before the others.
+  const bool ended = line && (line->state == 'Z' || line->state == 'X') && line->threads <= 1;
+  if (!line || ended) return std::nullopt;
   return Identity{pid, line->start_ticks};
 }
 
