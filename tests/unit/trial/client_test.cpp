@@ -237,6 +237,32 @@ TEST_CASE("client: a manager that stays away is given up, and the trial is told"
   CHECK(client.pending() == 1);
 }
 
+TEST_CASE("client: a question that waits longer than the patience survives a manager that fails twice",
+          "[trial][client]") {
+  // It fails, has no parameters for longer than the trial would try in vain, fails again, and has some.
+  const ClientOptions options = impatient();
+  std::mutex mutex;
+  int failures = 0;
+  std::optional<std::chrono::steady_clock::time_point> recovered;
+  HandlerThread manager([&](const net::Request& request, net::Responder reply) {
+    const std::lock_guard lock(mutex);
+    const auto now = std::chrono::steady_clock::now();
+    if (request.method == "PUT") return reply.send(200);
+    if (failures == 0 || (failures == 1 && now - *recovered > 2 * options.courier.patience)) {
+      ++failures;
+      recovered = now;
+      return reply.send(503, "not now");
+    }
+    if (failures == 1) return reply.send(408, "Request Timeout");
+    reply.send(200, encode(ChannelCommand(CommandType::parameter, R"({"parameter_id": 1, "parameters": {"x": 2}})")),
+               "application/json");
+  });
+  Client client(settings_for(manager.url()), options);
+
+  CHECK(client.get_next_parameter().get<int>("x") == 2);
+  CHECK(failures == 2);
+}
+
 TEST_CASE("client: a trial that the manager does not know is told at once", "[trial][client]") {
   ChannelThread channel;
   std::string url = channel.admit(run, {});

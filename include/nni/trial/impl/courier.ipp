@@ -36,6 +36,12 @@ class Courier::Attempts {
     pause_ = std::min(pause_ * 2, courier_.options_.longest_pause);
   }
 
+  // The manager is there: what fails later begins anew.
+  void worked() {
+    since_.reset();
+    pause_ = courier_.options_.first_pause;
+  }
+
  private:
   Courier& courier_;
   Duration pause_;
@@ -138,6 +144,7 @@ NNI_INLINE Parameters Courier::request_parameters() {
   while (true) {
     const std::optional<LinkAnswer> answer =
         asked ? attempt("GET", {}, {}) : attempt("PUT", question, "application/json");
+    if (answer) attempts.worked();
     if (!answer) {
       attempts.failed();
       asked = false;  // a manager that was started anew does not know of the question
