@@ -45,7 +45,9 @@ class MetricsFileReader {
   /// The next item; nothing when more bytes are needed.
   [[nodiscard]] std::optional<MetricsFileItem> next();
 
-  /// The file is at its end for good: an item for a record that was never completed.
+  /// The file is at its end for good: the next item of what is left. A record that was never completed is told as bytes
+  /// that are none, and costs no record behind it.
+  /// @returns  nothing when there are no more
   [[nodiscard]] std::optional<MetricsFileItem> finish();
 
   /// Offset in the file of the first byte that was not returned in an item.

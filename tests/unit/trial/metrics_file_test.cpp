@@ -75,6 +75,20 @@ TEST_CASE("metrics file: a torn last record waits for the rest, and is told when
   CHECK_FALSE(reader.finish());
 }
 
+TEST_CASE("metrics file: a record that was never completed costs none of those behind it", "[trial][metrics_file]") {
+  MetricsFileReader reader;
+  const std::string torn = "ME000999{\"a\": 1";
+  reader.feed(torn + record("one") + record("two") + "ME0000");
+  CHECK(items(reader).empty());
+
+  Items left;
+  while (const auto item = reader.finish()) left.push_back((item->record ? "+" : "-") + item->text);
+
+  CHECK(left == Items{"-a record that ends in its middle: " + torn, "+one", "+two",
+                      "-a record that ends in its middle: ME0000"});
+  CHECK(reader.position() == (torn + record("one") + record("two") + "ME0000").size());
+}
+
 TEST_CASE("metrics file: what is no record is skipped as one item, and costs no other", "[trial][metrics_file]") {
   const std::string good = record("good");
   CHECK(items_of("hello\n" + good) == Items{"-hello?", "+good"});

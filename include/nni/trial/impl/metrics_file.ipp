@@ -61,10 +61,15 @@ NNI_INLINE std::optional<MetricsFileItem> MetricsFileReader::skip() {
 }
 
 NNI_INLINE std::optional<MetricsFileItem> MetricsFileReader::finish() {
-  if (at_ == buffer_.size()) return std::nullopt;
-  std::string text = "a record that ends in its middle: " + shortened(std::string_view(buffer_).substr(at_));
-  consume(buffer_.size() - at_);
-  return MetricsFileItem(false, std::move(text), position_);
+  while (at_ < buffer_.size()) {
+    if (std::optional<MetricsFileItem> whole = next()) return whole;
+    if (at_ == buffer_.size()) break;
+    std::optional<MetricsFileItem> torn = skip();
+    if (!torn) continue;
+    torn->text.insert(0, "a record that ends in its middle: ");
+    return torn;
+  }
+  return std::nullopt;
 }
 
 }  // namespace nni::trial

@@ -205,7 +205,7 @@ NNI_INLINE awaitable<void> TailCore::follow(TailPtr tail) {
     co_await std::move(pausing);
     wait = std::min(wait * 2, settings_.longest_pause);
   }
-  if (const auto torn = tail->reader.finish()) take(*tail, *torn);
+  while (const auto left = tail->reader.finish()) take(*tail, *left);
   tail->done = true;
   tail->told.notify();
   forget(*tail);
