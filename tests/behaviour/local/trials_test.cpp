@@ -67,6 +67,30 @@ LAUNCH_TEST_CASE("local: what a trial prints is in the files of its directory", 
   co_await local.clean_up();
 }
 
+LOCAL_TEST_CASE("local: what a trial made beside its files is not read as a log", "[local]") {
+  Place place;
+  platforms::Local local = place.local();
+  co_await local.start(ctx);
+  TrialJobForm form = trial_form(1, "");
+  form.command = Command("mkfifo \"$NNI_OUTPUT_DIR/pipe\"");
+  co_await submit(local, std::move(form));
+  const JobEnded end = co_await next_end(local);
+  CHECK(end.end.succeeded());
+
+  std::vector<std::string> refusals;
+  for (const char* name : {"pipe", ".", "absent"}) {
+    try {
+      auto reading = local.fetch_log(run_of(1), name);
+      co_await std::move(reading);
+    } catch (const Error& error) {
+      if (error.code() == make_error_code(Errc::not_found)) refusals.emplace_back(error.what());
+    }
+  }
+
+  CHECK(refusals.size() == 3);
+  co_await local.clean_up();
+}
+
 LAUNCH_TEST_CASE("local: a trial finds NNI's variables, and its own win", "[local]") {
   Place place;
   ::setenv("SDK_PROCESS", "dispatcher", 1);

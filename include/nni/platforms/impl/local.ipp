@@ -21,8 +21,11 @@ namespace detail {
 
 inline constexpr std::size_t most_log_bytes = 16 * 1024 * 1024;
 
-/// The end of a file.
+/// The end of a file. Anything else that a trial may have made, a FIFO for instance, is not waited for.
 NNI_INLINE std::string read_tail(const std::filesystem::path& path, std::size_t most) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
+    throw Error(Errc::not_found, path.string() + " is not a file with text");
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) throw Error(Errc::not_found, "there is no file " + path.string());
   const auto size = static_cast<std::size_t>(file.tellg());
