@@ -103,7 +103,8 @@ class Spool {
     bool keep = false;
   };
 
-  void load(std::string_view content, const Visitor& visit);
+  boost::system::error_code load(const Visitor& visit);
+  boost::system::error_code write_again();
   int write_out();
   void compact_if_worthwhile();
   boost::system::error_code rewrite();

@@ -6,7 +6,9 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <signal.h>
@@ -14,6 +16,7 @@
 #include <sys/resource.h>
 
 #include <nni/core/error.hpp>
+#include <nni/files/system.hpp>
 #include <nni/keeper/spool.hpp>
 #include <nni/keeper/wire.hpp>
 
@@ -52,6 +55,21 @@ class SpoolFile {
 };
 
 void ignore(std::uint64_t, std::string_view) {}
+
+// Notes the largest piece that is read or written at once.
+class LargestPiece : public files::System {
+ public:
+  ssize_t read(int file, char* to, std::size_t size, std::uint64_t offset) override {
+    largest = std::max(largest, size);
+    return files::System::read(file, to, size, offset);
+  }
+  ssize_t write(int file, const char* from, std::size_t size, std::uint64_t offset) override {
+    largest = std::max(largest, size);
+    return files::System::write(file, from, size, offset);
+  }
+
+  std::size_t largest = 0;
+};
 
 std::vector<std::string> read_all(Spool& spool) {
   std::vector<std::string> found;
@@ -123,6 +141,35 @@ TEST_CASE("spool: a tail that is torn at any byte, or damaged, is cut off", "[ke
     file.replace(damaged);
     CHECK(file.records() == std::map<std::uint64_t, std::string>{{1, "first record"}});
   }
+}
+
+TEST_CASE("spool: a large file is opened piece by piece, whatever its records measure", "[keeper][spool]") {
+  SpoolFile file;
+  std::map<std::uint64_t, std::string> written;
+  const auto add = [&written](Spool& spool, std::size_t size) {
+    std::string payload(size, static_cast<char>('a' + written.size() % 26));
+    const std::uint64_t position = spool.append(payload);
+    written.emplace(position, std::move(payload));
+  };
+  {
+    Spool spool;
+    spool.open(file.path(), ignore);
+    for (int count = 0; count < 3; ++count) {
+      for (const int size : {0, 1, 1000, 700'000, 1'048'544, 1'048'560, 1'048'576, 1'500'000})
+        add(spool, static_cast<std::size_t>(size));
+    }
+    REQUIRE(spool.flush() == 0);
+  }
+  REQUIRE(std::filesystem::file_size(file.path()) > 10'000'000);
+
+  const auto system = std::make_shared<LargestPiece>();
+  std::map<std::uint64_t, std::string> found;
+  Spool spool(system);
+  spool.open(file.path(), [&found](std::uint64_t position, std::string_view payload) { found[position] = payload; });
+
+  CHECK(found == written);
+  CHECK(system->largest < 2'000'000);
+  CHECK(spool.size() == std::filesystem::file_size(file.path()));
 }
 
 TEST_CASE("spool: a file that is no spool, or one of another version, is refused with a reason", "[keeper][spool]") {

@@ -23,6 +23,7 @@ inline constexpr std::string_view spool_magic = "NNISPOOL";
 inline constexpr std::size_t spool_header_size = 16;
 inline constexpr std::size_t record_header_size = 16;
 inline constexpr std::uint64_t worth_compacting = 4 * 1024 * 1024;
+inline constexpr std::size_t load_chunk = 1024 * 1024;  // of a file is in memory at a time, or one larger record
 
 NNI_INLINE std::string spool_header() {
   std::string header(spool_magic);
@@ -52,6 +53,13 @@ NNI_INLINE std::optional<StoredRecord> parse_record(std::string_view bytes) {
   return record;
 }
 
+/// Header and payload of the record that begins with some bytes, as it says itself; 0 when that is impossible.
+NNI_INLINE std::size_t claimed_size(std::string_view bytes) {
+  if (bytes.size() < record_header_size) return record_header_size;
+  const std::size_t size = load_u32(bytes.data());
+  return size > max_frame_payload ? 0 : record_header_size + size;
+}
+
 NNI_INLINE Error spool_error(boost::system::error_code error, const std::filesystem::path& path, const char* what) {
   return Error(error, "the spool " + path.string() + " " + what);
 }
@@ -61,56 +69,83 @@ NNI_INLINE Error spool_error(boost::system::error_code error, const std::filesys
 NNI_INLINE void Spool::open(const std::filesystem::path& path, const Visitor& visit) {
   path_ = path;
   boost::system::error_code failure = file_.open(path, files::Access::write, system_);
-  std::string content;
-  if (!failure) failure = file_.read_all(content);
+  std::uint64_t bytes = 0;
+  if (!failure) failure = file_.size(bytes);
+  std::string found(detail::spool_header_size, '\0');
+  std::size_t got = 0;
+  if (!failure) failure = file_.read(found.data(), found.size(), 0, got);
+  found.resize(got);
   if (failure && failure != boost::system::errc::no_such_file_or_directory)
     throw detail::spool_error(failure, path, "cannot be read");
 
   const std::string header = detail::spool_header();
   // A file that ends within the header was created by a process that died at once: nothing is lost with it.
-  if (content.size() < detail::spool_header_size) {
+  if (found.size() < detail::spool_header_size) {
     if ((failure = files::replace_file(system_, path, header, file_, 0600)))
       throw detail::spool_error(failure, path, "cannot be written");
     end_ = header.size();
     return;
   }
-  if (!content.starts_with(detail::spool_magic))
+  if (!found.starts_with(detail::spool_magic))
     throw Error(Errc::store_corrupt, "the file " + path.string() + " is not a spool; move it away to go on without it");
-  if (content.compare(0, header.size(), header) != 0)
+  if (found != header)
     throw Error(
         Errc::store_corrupt,
         "the spool " + path.string() +
             " was written by another version of this library; finish the experiment with "
             "that version, or move the file away and lose what is in it");
-  load(content, visit);
-  if (content.size() > end_) {
+  if ((failure = load(visit))) throw detail::spool_error(failure, path, "cannot be read");
+  if (bytes > end_) {
     // On the disk before anything is written behind the cut: no loss of power may join old bytes to new ones.
     if ((failure = file_.truncate(end_))) throw detail::spool_error(failure, path, "cannot be shortened");
     if ((failure = file_.sync())) throw detail::spool_error(failure, path, "cannot be shortened");
   }
   // The process before this one may have seen a sync fail, after which the kernel takes these bytes for clean. Written
   // again, they are part of the next sync.
-  if (const auto refused = file_.write(std::string_view(content).substr(0, static_cast<std::size_t>(end_)), 0))
-    file_.set_poison(refused);
+  if (const auto refused = write_again()) file_.set_poison(refused);
 }
 
-NNI_INLINE void Spool::load(std::string_view content, const Visitor& visit) {
+NNI_INLINE boost::system::error_code Spool::load(const Visitor& visit) {
   end_ = detail::spool_header_size;
   bool first = true;
-  while (const auto record = detail::parse_record(content.substr(static_cast<std::size_t>(end_)))) {
-    if (first)
-      base_ = record->position;
-    else if (record->position < next_position())
-      break;  // positions rise; anything else is left over from an earlier use of these bytes
-    first = false;
-    while (next_position() < record->position)
-      slots_.push_back(Slot{end_, 0, false, false});  // rewritten without these
-    slots_.push_back(Slot{end_, static_cast<std::uint32_t>(record->size), true, false});
-    ++unacknowledged_;
-    needed_bytes_ += record->size;
-    end_ += record->size;
-    visit(record->position, record->payload);
+  std::string chunk;
+  for (std::size_t wanted = detail::load_chunk;;) {
+    chunk.resize(wanted);
+    std::size_t got = 0;
+    if (const auto failure = file_.read(chunk.data(), wanted, end_, got)) return failure;
+    std::string_view rest(chunk.data(), got);
+    while (const auto record = detail::parse_record(rest)) {
+      if (first)
+        base_ = record->position;
+      else if (record->position < next_position())
+        return {};  // positions rise; anything else is left over from an earlier use of these bytes
+      first = false;
+      while (next_position() < record->position)
+        slots_.push_back(Slot{end_, 0, false, false});  // rewritten without these
+      slots_.push_back(Slot{end_, static_cast<std::uint32_t>(record->size), true, false});
+      ++unacknowledged_;
+      needed_bytes_ += record->size;
+      end_ += record->size;
+      rest.remove_prefix(record->size);
+      visit(record->position, record->payload);
+    }
+    if (got < wanted) return {};
+    const std::size_t claimed = detail::claimed_size(rest);
+    if (claimed <= rest.size()) return {};  // it is here, and damaged
+    wanted = std::max(detail::load_chunk, claimed);
   }
+}
+
+NNI_INLINE boost::system::error_code Spool::write_again() {
+  std::string chunk;
+  for (std::uint64_t at = 0; at < end_; at += chunk.size()) {
+    chunk.resize(static_cast<std::size_t>(std::min<std::uint64_t>(detail::load_chunk, end_ - at)));
+    std::size_t got = 0;
+    if (const auto failure = file_.read(chunk.data(), chunk.size(), at, got)) return failure;
+    if (got != chunk.size()) return {EIO, boost::system::system_category()};
+    if (const auto failure = file_.write(chunk, at)) return failure;
+  }
+  return {};
 }
 
 NNI_INLINE std::uint64_t Spool::append(std::string_view payload, bool keep) {
