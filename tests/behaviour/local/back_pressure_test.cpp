@@ -2,6 +2,8 @@
 
 #include "behaviour/local/harness.hpp"
 
+#include <map>
+
 #include <nni/platforms/detail/local_core.hpp>
 
 using namespace nni;
@@ -67,4 +69,44 @@ LAUNCH_TEST_CASE("local: a manager that holds its keeper back can end", "[local]
 
   CHECK(core->messages() < 350);
   CHECK(place.processes().empty());
+}
+
+LAUNCH_TEST_CASE("local: what a keeper kept for the next manager comes to it in parts, and whole", "[local][faults]") {
+  constexpr std::size_t count = 400;
+  Place place;
+  {
+    ManagerProcess manager(
+        ctx, place, 1, "keep", words_of(program("local_trial").string() + " flood 400 20000 exit 3"));
+    co_await manager.line_of("ended");
+    const pid_t keeper = place.keeper();
+    manager.kill();
+    co_await ended(ctx, keeper);
+  }
+  const auto core = small_core(place, launch);
+  co_await core->start(ctx);
+  std::vector<Intent> intents{intent_of(run_of(1)), intent_of(run_of(2))};
+  const std::vector<JobReport> reports = co_await core->adopt(std::move(intents));
+
+  CHECK(core->messages() > 40);
+  CHECK(core->messages() < 350);
+  CHECK(reports.at(0).state == JobReport::State::running);
+  for (std::size_t at = 0; at < count; ++at) {
+    auto next = core->next_message();
+    const TrialMessage message = co_await std::move(next);
+    REQUIRE(message.metric.run == run_of(1));
+    REQUIRE(message.metric.sequence == at);
+    core->acknowledge(message.receipt);
+  }
+  std::map<RunId, JobEnd> ends;
+  while (ends.size() < 2) {
+    auto next = core->next_event();
+    const JobEvent event = co_await std::move(next);
+    if (const auto* end = std::get_if<JobEnded>(&event)) ends[end->run] = end->end;
+  }
+  CHECK(ends[run_of(1)].kind == EndKind::exited);
+  CHECK(ends[run_of(1)].code == 3);
+  // Whether its order had arrived could not be known before all was read: it is run once more.
+  CHECK(reports.at(1).state == JobReport::State::running);
+  CHECK(ends[run_of(2)].kind == EndKind::lost);
+  co_await core->clean_up();
 }

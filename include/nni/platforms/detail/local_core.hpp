@@ -5,6 +5,7 @@
 #include <deque>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -74,7 +75,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
     JobId job;
     bool decided = false;  // started, or ended without
     bool ended = false;
-    bool adopted = false;  // its start was told by the report
+    bool adopted = false;            // its start was told by the report
+    std::optional<JobEnd> presumed;  // how it ended, should the keeper's old records say nothing of it
     async::event changed;
   };
   using TrackedPtr = std::shared_ptr<Tracked>;
@@ -82,7 +84,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   enum class Phase {
     closed,    ///< no keeper
     greeting,  ///< the keeper tells what is old
-    held,      ///< it has told, and waits for `adopt`
+    held,      ///< it has told, or told as much as is held here, and waits for `adopt`
     live,      ///< records are told as they come
     broken     ///< no keeper, and none can be had
   };
@@ -97,6 +99,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   awaitable<void> greet(std::shared_ptr<keeper::Link> link);
   void go_live();
   void on_record(keeper::Record record);
+  void on_caught_up();
   void process(keeper::Record record);
   void started(const keeper::Record& record);
   void ended(keeper::Record record);
@@ -104,6 +107,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   awaitable<void> reconnect();
   awaitable<void> connected();
   void lose_unknown(const std::string& reason);
+  void end_presumed();
   void give_up(const std::string& reason);
   void lose(RunId run, const std::string& reason);
   keeper::StartOrder order_of(const TrialJobForm& form);
@@ -123,6 +127,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   keeper::Welcome welcome_;
   bool refused_ = false;              // by the keeper, with a sentence
   std::vector<keeper::Record> held_;  // records that came before `adopt`
+  std::size_t held_bytes_ = 0;
+  bool caught_up_ = false;  // all records from before the connection have come
   async::event connection_changed_;
   std::uint64_t seen_end_ = 0;  // records before this position were told
 

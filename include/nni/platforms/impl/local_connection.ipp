@@ -207,13 +207,13 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
   phase_ = Phase::greeting;
   refused_ = false;
   held_.clear();
+  held_bytes_ = 0;
+  caught_up_ = false;
+  for (auto& [run, tracked] : runs_) tracked->presumed.reset();
   keeper::Client::Events events;
   events.welcome = [this](keeper::Welcome what) { welcome_ = std::move(what); };
   events.record = [this](keeper::Record record) { on_record(std::move(record)); };
-  events.caught_up = [this] {
-    phase_ = Phase::held;
-    connection_changed_.notify();
-  };
+  events.caught_up = [this] { on_caught_up(); };
   events.trouble = [this](const std::string& text) {
     if (text.empty())
       context_->log().info("local", "the keeper can write again");
@@ -282,10 +282,20 @@ NNI_INLINE void LocalCore::lose_unknown(const std::string& reason) {
   for (const keeper::LiveRun& live : welcome_.live) known.insert(live.run);
   for (const keeper::Record& record : held_)
     if (record.kind == keeper::Record::Kind::ended) known.insert(record.run);
-  std::vector<RunId> unknown;
   for (const auto& [run, tracked] : runs_)
-    if (!tracked->ended && !known.contains(run)) unknown.push_back(run);
-  for (const RunId run : unknown) lose(run, reason);
+    if (!tracked->ended && !known.contains(run)) tracked->presumed = JobEnd(EndKind::lost, 0, reason);
+  if (caught_up_) end_presumed();
+}
+
+/// All that the keeper knew of earlier times has been told.
+NNI_INLINE void LocalCore::end_presumed() {
+  std::vector<keeper::Record> ends;
+  for (const auto& [run, tracked] : runs_) {
+    if (!tracked->presumed || tracked->ended) continue;
+    ends.emplace_back(keeper::Record::Kind::ended, run, wall_clock_now()).end = std::move(*tracked->presumed);
+    tracked->presumed.reset();
+  }
+  for (keeper::Record& end : ends) ended(std::move(end));
 }
 
 NNI_INLINE void LocalCore::give_up(const std::string& reason) {

@@ -25,17 +25,37 @@ NNI_INLINE std::size_t size_of(const TrialMessage& message) {
 // ---- records ----------------------------------------------------------------------------------------------------
 
 NNI_INLINE void LocalCore::on_record(keeper::Record record) {
-  if (phase_ == Phase::live)
-    process(std::move(record));
-  else
-    held_.push_back(std::move(record));
+  if (phase_ == Phase::live) return process(std::move(record));
+  if (closing_) return;  // it stays in the spool
+  held_bytes_ += record.text.size();
+  held_.push_back(std::move(record));
+  const bool full = held_.size() > most_messages_ || held_bytes_ > most_message_bytes_;
+  if (phase_ != Phase::greeting || !full) return;
+  // The rest of what is old waits until this was taken.
+  holds_back_ = true;
+  client_->hold(true);
+  phase_ = Phase::held;
+  connection_changed_.notify();
+}
+
+NNI_INLINE void LocalCore::on_caught_up() {
+  caught_up_ = true;
+  if (phase_ == Phase::greeting) {
+    phase_ = Phase::held;
+    connection_changed_.notify();
+  } else if (phase_ == Phase::live) {
+    end_presumed();
+  }
 }
 
 NNI_INLINE void LocalCore::go_live() {
   wants_records_ = true;
   if (phase_ != Phase::held) return;
   phase_ = Phase::live;
+  held_bytes_ = 0;
   for (keeper::Record& record : std::exchange(held_, {})) process(std::move(record));
+  if (caught_up_) end_presumed();
+  hold_back();
 }
 
 NNI_INLINE void LocalCore::process(keeper::Record record) {
@@ -272,6 +292,13 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
     if (record.run != intent.run) continue;
     if (record.kind == keeper::Record::Kind::ended) end = &record;
     messages = messages || record.kind == keeper::Record::Kind::metric || record.kind == keeper::Record::Kind::garbage;
+  }
+  if (!end && !caught_up_) {
+    track();
+    JobEnd presumed = end_of_unknown(intent);
+    presumed.kind = EndKind::lost;  // nothing can be taken back that was reported as running: it is run once more
+    runs_.at(intent.run)->presumed = std::move(presumed);
+    return report;
   }
   if (!end) {
     report.end = end_of_unknown(intent);
