@@ -1,11 +1,16 @@
 #include "support/co_test.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include <nni/async/task_group.hpp>
 #include <nni/core/error.hpp>
@@ -48,6 +53,19 @@ struct Fixture {
   nni_test::TemporaryDirectory place;
   LocalDirectory storage;
   FileTail tail;
+};
+
+// Notes how far its files were read.
+class CountingDirectory : public LocalDirectory {
+ public:
+  explicit CountingDirectory(const std::filesystem::path& root) : LocalDirectory({.root = root}) {}
+
+  awaitable<std::string> read(RemotePath path, std::uint64_t offset, std::size_t length) {
+    read_end = std::max(read_end, offset);
+    return LocalDirectory::read(std::move(path), offset, length);
+  }
+
+  std::uint64_t read_end = 0;
 };
 
 awaitable<void> open(Fixture& fixture, Context& ctx) {
@@ -154,6 +172,39 @@ CO_TEST_CASE("file tail: what a run wrote just before its end is heard before it
   CHECK(two.metric.kind == MetricKind::final);
   co_await ending.join();
   co_await close(fixture);
+}
+
+CO_TEST_CASE("file tail: what nobody takes waits in the file, and comes whole and in order later",
+             "[transport][file_tail]") {
+  constexpr std::uint32_t count = 240;
+  const std::string value = "\"" + std::string(100'000, 'v') + "\"";
+  const nni_test::TemporaryDirectory place;
+  CountingDirectory storage(place.path() / "storage");
+  FileTail tail;
+  co_await storage.open(ctx);
+  co_await tail.open(ctx, storage);
+  TrialJobForm form;
+  form.run = run;
+  co_await tail.prepare(form);
+  std::ofstream file(std::filesystem::path(tail.environment(run).at("NNI_SYS_DIR")) / ".nni/metrics", std::ios::app);
+  for (std::uint32_t index = 0; index < count; ++index) file << value_record(MetricKind::intermediate, index, value);
+  file.close();
+
+  while (storage.read_end < 16'000'000) co_await boost::asio::post(ctx.executor(), boost::asio::use_awaitable);
+  for (int turn = 0; turn < 1'000 && storage.read_end < 20'000'000; ++turn)
+    co_await boost::asio::post(ctx.executor(), boost::asio::use_awaitable);
+  CHECK(storage.read_end < 18'000'000);
+
+  async::task_group ending(ctx);
+  ending.spawn(tail.settle(run));
+  for (std::uint32_t index = 0; index < count; ++index) {
+    const TrialMessage message = co_await tail.next_message();
+    REQUIRE(message.metric.sequence == index);
+    REQUIRE(message.metric.value.size() == value.size());
+  }
+  co_await ending.join();
+  co_await tail.close();
+  co_await storage.close();
 }
 
 CO_TEST_CASE("file tail: a record beyond the limit is skipped and told", "[transport][file_tail]") {

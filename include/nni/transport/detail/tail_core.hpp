@@ -86,6 +86,9 @@ class TailCore : public std::enable_shared_from_this<TailCore> {
   void take(Tail& tail, const trial::MetricsFileItem& item);
   void push(Tail& tail, TrialMessage message);
   void forget(const Tail& tail);
+  bool has_more_than(std::size_t count, std::size_t bytes) const noexcept {
+    return messages_.size() > count || message_bytes_ > bytes;
+  }
 
   Context* context_;
   TailFiles files_;
@@ -93,7 +96,9 @@ class TailCore : public std::enable_shared_from_this<TailCore> {
   async::task_group readers_;
   std::unordered_map<RunId, TailPtr> tails_;
   Queue<TrialMessage> messages_;
+  std::size_t message_bytes_ = 0;
   async::event arrived_;
+  async::event room_;  // messages were taken
   std::uint64_t last_receipt_ = 0;
   bool closed_ = false;
   bool told_unwatched_ = false;

@@ -19,6 +19,10 @@ namespace nni::transport::detail {
 
 inline constexpr std::size_t tail_chunk = 64 * 1024;
 
+// Beyond this, what trials have written waits in their files.
+inline constexpr std::size_t most_tail_messages = 10'000;
+inline constexpr std::size_t most_tail_bytes = 16 * 1024 * 1024;
+
 /// A directory of this machine for as long as files are on their way to the storage.
 class OutgoingFiles {
  public:
@@ -218,6 +222,10 @@ NNI_INLINE awaitable<bool> TailCore::look(TailPtr tail) {
   try {
     bool more = true;
     while (more) {
+      while (has_more_than(most_tail_messages, most_tail_bytes)) {
+        auto room = room_.wait();
+        co_await std::move(room);
+      }
       auto reading = read_more(tail);
       more = co_await std::move(reading);
       grew = grew || more;
@@ -260,6 +268,7 @@ NNI_INLINE void TailCore::take(Tail& tail, const trial::MetricsFileItem& item) {
 NNI_INLINE void TailCore::push(Tail& tail, TrialMessage message) {
   if (closed_) return;
   ++tail.undelivered;
+  message_bytes_ += message.metric.value.size() + message.text.size();
   messages_.push_back(std::move(message));
   arrived_.notify();
 }
@@ -273,6 +282,8 @@ NNI_INLINE awaitable<TrialMessage> TailCore::next() {
   }
   TrialMessage message = std::move(messages_.front());
   messages_.pop_front();
+  message_bytes_ -= message.metric.value.size() + message.text.size();
+  if (!has_more_than(most_tail_messages / 2, most_tail_bytes / 2)) room_.notify();
   if (const auto found = tails_.find(message.metric.run); found != tails_.end()) {
     const TailPtr tail = found->second;
     // A reader that waits for its file must not be woken by this.
@@ -312,6 +323,7 @@ NNI_INLINE awaitable<void> TailCore::close() {
   for (auto& [run, tail] : tails_) tail->told.notify();
   tails_.clear();
   messages_.clear();
+  message_bytes_ = 0;
 }
 
 }  // namespace nni::transport::detail
