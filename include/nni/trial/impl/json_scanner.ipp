@@ -24,6 +24,13 @@ NNI_INLINE std::size_t utf8_length(std::string_view text) noexcept {
   return overlong || surrogate || too_large ? 0 : length;
 }
 
+/// A character that stands for itself in a string, quotes and backslashes aside. What is not ASCII is looked at as UTF-8,
+/// whether `char` has a sign on this machine or not.
+NNI_INLINE bool is_plain(char letter) noexcept {
+  const auto code = static_cast<unsigned char>(letter);
+  return code >= 0x20 && code < 0x80;
+}
+
 NNI_INLINE void append_utf8(std::string& text, unsigned point) {
   const auto put = [&text](unsigned byte) { text += static_cast<char>(static_cast<unsigned char>(byte)); };
   if (point < 0x80) {
@@ -85,7 +92,7 @@ NNI_INLINE bool JsonScanner::string(std::string& value) {
   if (!accept('"')) return false;
   while (at_ < text_.size()) {
     const std::size_t from = at_;
-    while (at_ < text_.size() && text_[at_] >= ' ' && text_[at_] != '"' && text_[at_] != '\\') ++at_;
+    while (at_ < text_.size() && is_plain(text_[at_]) && text_[at_] != '"' && text_[at_] != '\\') ++at_;
     value.append(text_, from, at_ - from);
     if (at_ == text_.size()) return false;
     const char letter = text_[at_];
@@ -149,7 +156,7 @@ NNI_INLINE bool JsonScanner::pass_string() noexcept {
         return false;
       continue;
     }
-    if (letter >= ' ') {
+    if (is_plain(letter)) {
       ++at_;
       continue;
     }
