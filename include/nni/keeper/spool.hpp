@@ -23,7 +23,7 @@ namespace nni::keeper {
 ///
 /// Records are numbered by positions from 1. An `append` only fills a buffer; `flush` hands everything to the kernel in
 /// one write, after which the records survive the end of this process, and after `sync` also a loss of power. What is
-/// acknowledged is dropped from time to time by rewriting the rest. Each record carries a checksum, and a tail that was
+/// acknowledged is dropped by `tidy`, which rewrites the rest. Each record carries a checksum, and a tail that was
 /// torn by a crash is cut off when the file is opened.
 ///
 /// When the disk refuses a sync, what is needed is read back and written into another file, since nothing that the old
@@ -62,6 +62,10 @@ class Spool {
   /// Writes the buffer and waits until everything is on the disk.
   /// @returns  0, or the `errno` of the failure; nothing may be called synced then. Call again later.
   [[nodiscard]] int sync();
+
+  /// Drops from the file what nobody needs any more, when it is large and little of it is needed. Waits for the disk then,
+  /// so it comes last, when everybody was told what was written. What is in the buffer is written first.
+  void tidy();
 
   /// Takes positions as acknowledged; unknown ones are ignored.
   void acknowledge(std::uint64_t first, std::uint64_t count);
@@ -106,7 +110,6 @@ class Spool {
   boost::system::error_code load(const Visitor& visit);
   boost::system::error_code write_again();
   int write_out();
-  void compact_if_worthwhile();
   boost::system::error_code rewrite();
   void drop_slot_prefix();
 

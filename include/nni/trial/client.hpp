@@ -35,7 +35,7 @@ struct ClientOptions {
 /// a thread of the client: at once when none is under way, otherwise together when the manager has answered. A final
 /// result waits until it is recorded, and everything before it. All members may be called by any thread.
 ///
-/// A process that was forked off cannot report; it gets an error that says so.
+/// One process reports: one that was forked off after the first report cannot, and gets an error that says so.
 class Client {
  public:
   /// @param settings  who we are and where the manager is; standing alone, results are printed

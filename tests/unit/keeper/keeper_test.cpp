@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -326,6 +327,43 @@ CO_TEST_CASE("keeper: while its disk is full nothing is acknowledged or lost, an
   std::size_t kept = 0;
   while (reader.next()) ++kept;
   CHECK(kept == 5);
+  co_await observed.keeper().close();
+}
+
+CO_TEST_CASE("keeper: what was written is told before the spool is made smaller, which waits for the disk",
+             "[keeper]") {
+  class Files : public files::System {
+   public:
+    int rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
+      if (renamed) renamed();
+      return files::System::rename(from, to);
+    }
+    std::function<void()> renamed;
+  };
+  const auto files = std::make_shared<Files>();
+  Observed observed(ctx, files);
+  co_await observed.open();
+  std::size_t rewritten = 0;
+  std::size_t untold = 0;
+  files->renamed = [&] {
+    ++rewritten;
+    untold += observed.keeper().written_end() - 1 - observed.told;
+  };
+
+  observed.start(1, "exec " + nni_test::program("local_trial").string() + " flood 300 20000 exit 0");
+  std::vector<keeper::AcknowledgedRange> taken(1);
+  taken[0].count = 1;
+  for (int count = 0; count < 300; ++count) {
+    const Record metric = co_await observed.next(Record::Kind::metric);
+    taken[0].first = metric.position;
+    observed.keeper().acknowledge(taken);
+  }
+
+  CHECK(rewritten > 0);
+  CHECK(untold == 0);
+  const Record ended = co_await observed.next(Record::Kind::ended);
+  CHECK(ended.end.succeeded());
+  files->renamed = nullptr;
   co_await observed.keeper().close();
 }
 

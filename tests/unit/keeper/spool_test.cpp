@@ -230,6 +230,7 @@ TEST_CASE("spool: the file stays small however much goes through it, and keeps w
       if (first == 0) first = position;
     }
     REQUIRE(spool.flush() == 0);
+    spool.tidy();
     spool.acknowledge(first, 100);
     if (batch == 0) spool.acknowledge(kept, 1);
     largest = std::max(largest, spool.size());
@@ -256,6 +257,7 @@ TEST_CASE("spool: a rewritten file opens with the positions that are left", "[ke
     for (int count = 0; count < 100; ++count) {
       const std::uint64_t position = spool.append(filler);
       REQUIRE(spool.flush() == 0);
+      spool.tidy();
       spool.acknowledge(position, 1);
     }
     last = spool.append("last");

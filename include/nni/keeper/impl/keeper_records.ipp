@@ -162,6 +162,7 @@ NNI_INLINE void KeeperCore::flush() {
   frames_from_ = end;
   frames_.clear();
   if (frames_.capacity() > worth_freeing) frames_.shrink_to_fit();
+  spool_.tidy();
   check_idle();
 }
 

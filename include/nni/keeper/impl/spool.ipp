@@ -174,11 +174,7 @@ NNI_INLINE int Spool::write_out() {
   return 0;
 }
 
-NNI_INLINE int Spool::flush() {
-  if (const int error = write_out()) return error;
-  compact_if_worthwhile();
-  return 0;
-}
+NNI_INLINE int Spool::flush() { return write_out(); }
 
 NNI_INLINE int Spool::sync() {
   if (const int error = write_out()) return error;
@@ -252,10 +248,10 @@ NNI_INLINE bool Spool::clear_if_unneeded() {
   return true;
 }
 
-NNI_INLINE void Spool::compact_if_worthwhile() {
-  if (end_ < detail::worth_compacting || needed_bytes_ > end_ / 4) return;
+NNI_INLINE void Spool::tidy() {
+  if (end_ < detail::worth_compacting || needed_bytes_ > end_ / 4 || write_out() != 0) return;
   if (clear_if_unneeded()) return;
-  (void)rewrite();  // a failure leaves the old file in use; the next flush tries again
+  (void)rewrite();  // a failure leaves the old file in use; the next call tries again
 }
 
 NNI_INLINE boost::system::error_code Spool::rewrite() {
