@@ -2,6 +2,7 @@
 #include "support/temporary_directory.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -55,17 +56,23 @@ struct Fixture {
   FileTail tail;
 };
 
-// Notes how far its files were read.
+// Notes how far its files were read, and refuses to read for a while.
 class CountingDirectory : public LocalDirectory {
  public:
   explicit CountingDirectory(const std::filesystem::path& root) : LocalDirectory({.root = root}) {}
 
   awaitable<std::string> read(RemotePath path, std::uint64_t offset, std::size_t length) {
     read_end = std::max(read_end, offset);
+    if (failing) {
+      ++failures;
+      throw Error(Errc::storage_failed, "the storage is away");
+    }
     return LocalDirectory::read(std::move(path), offset, length);
   }
 
   std::uint64_t read_end = 0;
+  bool failing = false;
+  std::size_t failures = 0;
 };
 
 awaitable<void> open(Fixture& fixture, Context& ctx) {
@@ -203,6 +210,36 @@ CO_TEST_CASE("file tail: what nobody takes waits in the file, and comes whole an
     REQUIRE(message.metric.value.size() == value.size());
   }
   co_await ending.join();
+  co_await tail.close();
+  co_await storage.close();
+}
+
+CO_TEST_CASE("file tail: a storage that is away when a run ends is asked again", "[transport][file_tail]") {
+  const nni_test::TemporaryDirectory place;
+  CountingDirectory storage(place.path() / "storage");
+  transport::FileTailOptions options;
+  options.first_pause = std::chrono::milliseconds(1);
+  options.longest_pause = std::chrono::milliseconds(1);
+  FileTail tail(options);
+  co_await storage.open(ctx);
+  co_await tail.open(ctx, storage);
+  TrialJobForm form;
+  form.run = run;
+  co_await tail.prepare(form);
+  storage.failing = true;
+  std::ofstream(std::filesystem::path(tail.environment(run).at("NNI_SYS_DIR")) / ".nni/metrics", std::ios::app)
+      << value_record(MetricKind::final, 0, "0.5");
+
+  async::task_group ending(ctx);
+  ending.spawn(tail.settle(run));
+  const std::size_t before = storage.failures;
+  while (storage.failures < before + 3) co_await boost::asio::post(ctx.executor(), boost::asio::use_awaitable);
+  storage.failing = false;
+  const TrialMessage message = co_await tail.next_message();
+  co_await ending.join();
+
+  CHECK(message.metric.kind == MetricKind::final);
+  CHECK(message.metric.value == "0.5");
   co_await tail.close();
   co_await storage.close();
 }

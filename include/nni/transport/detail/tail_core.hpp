@@ -80,7 +80,8 @@ class TailCore : public std::enable_shared_from_this<TailCore> {
   awaitable<void> write(std::string text, RemotePath to);
   awaitable<void> follow(TailPtr tail);
   awaitable<bool> read_more(TailPtr tail);
-  awaitable<bool> look(TailPtr tail);
+  enum class Look { nothing, grew, failed };
+  awaitable<Look> look(TailPtr tail);
   awaitable<void> pause(TailPtr tail, Duration time);
   awaitable<bool> watch(TailPtr tail);
   void take(Tail& tail, const trial::MetricsFileItem& item);

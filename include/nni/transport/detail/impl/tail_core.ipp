@@ -197,14 +197,18 @@ NNI_INLINE awaitable<void> TailCore::follow(TailPtr tail) {
   while (true) {
     const bool last = tail->over;
     auto looking = look(tail);
-    const bool grew = co_await std::move(looking);
-    if (last) break;
-    if (tail->over) continue;
-    auto watching = watch(tail);
-    const bool watched = co_await std::move(watching);
-    if (watched) continue;
-    if (tail->over) continue;
-    if (grew) wait = settings_.first_pause;
+    const Look outcome = co_await std::move(looking);
+    const bool failed = outcome == Look::failed;
+    if (last && !failed) break;
+    if (!last && tail->over) continue;
+    // A change that could not be read is not told again.
+    if (!failed) {
+      auto watching = watch(tail);
+      const bool watched = co_await std::move(watching);
+      if (watched) continue;
+      if (tail->over) continue;
+    }
+    if (outcome == Look::grew) wait = settings_.first_pause;
     auto pausing = pause(tail, wait);
     co_await std::move(pausing);
     wait = std::min(wait * 2, settings_.longest_pause);
@@ -216,8 +220,8 @@ NNI_INLINE awaitable<void> TailCore::follow(TailPtr tail) {
 }
 
 // Reads to the end of the file. A storage that fails is asked again later: what it holds is not lost.
-NNI_INLINE awaitable<bool> TailCore::look(TailPtr tail) {
-  bool grew = false;
+NNI_INLINE awaitable<TailCore::Look> TailCore::look(TailPtr tail) {
+  Look outcome = Look::nothing;
   std::string trouble;
   try {
     bool more = true;
@@ -228,7 +232,7 @@ NNI_INLINE awaitable<bool> TailCore::look(TailPtr tail) {
       }
       auto reading = read_more(tail);
       more = co_await std::move(reading);
-      grew = grew || more;
+      if (more) outcome = Look::grew;
     }
   } catch (const Error& error) {
     if (async::is_cancellation(std::current_exception())) throw;
@@ -239,7 +243,8 @@ NNI_INLINE awaitable<bool> TailCore::look(TailPtr tail) {
   }
   if (!trouble.empty() && !std::exchange(told_trouble_, true))
     context_->log().warning("file tail", "results could not be read and are asked for again: " + trouble);
-  co_return grew;
+  if (!trouble.empty()) outcome = Look::failed;
+  co_return outcome;
 }
 
 NNI_INLINE awaitable<bool> TailCore::read_more(TailPtr tail) {
