@@ -16,6 +16,9 @@
 
 namespace nni::net::detail {
 
+// A larger body gives its memory back when it was handled: connections of trials may be idle for hours.
+inline constexpr std::size_t most_kept = 64 * 1024;
+
 // A client that sends more while it is owed an answer has to wait with it.
 inline constexpr std::size_t most_unread = 64 * 1024;
 
@@ -164,6 +167,7 @@ NNI_INLINE void Connection::dispatch() {
   dispatching_ = false;
   if (ended_) return;
   body_ = std::move(parser_->get().body());
+  if (body_.capacity() > most_kept) std::string().swap(body_);
   parser_.reset();
 }
 
