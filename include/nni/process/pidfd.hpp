@@ -20,4 +20,17 @@ namespace nni::process {
 #endif
 }
 
+/// Signals the process of a descriptor; nobody else can have its id meanwhile.
+/// @returns  0, or -1 and `errno`
+inline int signal_pidfd(int file, int signal) noexcept {
+#if defined(SYS_pidfd_send_signal)
+  return static_cast<int>(::syscall(SYS_pidfd_send_signal, file, signal, nullptr, 0));
+#else
+  (void)file;
+  (void)signal;
+  errno = ENOSYS;
+  return -1;
+#endif
+}
+
 }  // namespace nni::process

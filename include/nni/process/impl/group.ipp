@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <csignal>
@@ -95,12 +96,20 @@ NNI_INLINE void kill_now(std::span<const Identity> processes) {
   while (!open.empty()) {
     const Identity process = open.back();
     open.pop_back();
-    if (!done.insert(process).second || !is_alive(process)) continue;
-    // Stopped first, so that it makes no children between the walk and its end.
-    ::kill(process.pid, SIGSTOP);
-    const std::vector<Identity> below = descendants(process.pid);
-    ::kill(process.pid, SIGKILL);
-    open.insert(open.end(), below.begin(), below.end());
+    if (!done.insert(process).second) continue;
+    // Through the descriptor a signal reaches the process that is looked at here, whoever gets its id meanwhile.
+    const int file = open_pidfd(process.pid);
+    if (is_alive(process)) {
+      const auto signal = [&](int number) {
+        if (file < 0 || (signal_pidfd(file, number) != 0 && errno == ENOSYS)) ::kill(process.pid, number);
+      };
+      // Stopped first, so that it makes no children between the walk and its end.
+      signal(SIGSTOP);
+      const std::vector<Identity> below = descendants(process.pid);
+      signal(SIGKILL);
+      open.insert(open.end(), below.begin(), below.end());
+    }
+    if (file >= 0) ::close(file);
   }
 }
 
