@@ -65,6 +65,11 @@ class Launcher {
   int null_ = -1;
 };
 
+/// Lets this process open as many files as the system permits. Programs that a `Launcher` in surroundings of its own
+/// starts get the limit back that was there before: some of them look at every number that a file could have.
+/// For the beginning of a program that owns its process.
+void raise_file_limit() noexcept;
+
 /// Finds a program as a shell would.
 ///
 /// @param name  a name to look for in `path`, or anything with a slash, which is returned as it is

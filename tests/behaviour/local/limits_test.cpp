@@ -89,6 +89,30 @@ LAUNCH_TEST_CASE("local: a trial for which no file can be opened fails with that
   co_await local.clean_up();
 }
 
+LOCAL_TEST_CASE("local: a keeper may open as many files as the system permits, and its trials as many as its manager",
+                "[local][faults]") {
+  Place place;
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  rlimit low = before;
+  low.rlim_cur = 200;
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &low) == 0);
+  platforms::Local local = place.local();
+  co_await local.start(ctx);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  TrialJobForm form = trial_form(1, "");
+  form.command = Command("ulimit -S -n; ulimit -H -n");
+  co_await submit(local, std::move(form));
+  const JobEnded end = co_await next_end(local);
+  rlimit there{};
+  CHECK(::prlimit(place.keeper(), RLIMIT_NOFILE, nullptr, &there) == 0);
+
+  CHECK(end.end.succeeded());
+  CHECK(there.rlim_cur == before.rlim_max);
+  CHECK(place.read(place.trial(run_of(1)) / "trial.stdout") == "200\n" + std::to_string(before.rlim_max) + "\n");
+  co_await local.clean_up();
+}
+
 LAUNCH_TEST_CASE("local: a value that comes while no file can be opened arrives when one can", "[local][faults]") {
   Place place;
   Fifo there(ctx, place, "there");

@@ -20,6 +20,7 @@
 #include <nni/core/error.hpp>
 #include <nni/keeper/daemon.hpp>
 #include <nni/keeper/launch.hpp>
+#include <nni/process/launcher.hpp>
 
 namespace nni::keeper {
 
@@ -92,6 +93,7 @@ NNI_INLINE int serve(char** arguments) {
   }
   if (child > 0) ::_exit(0);
   ::setsid();
+  process::raise_file_limit();  // each trial may hold a connection
 
   KeeperOptions options;
   options.directory = arguments[0];

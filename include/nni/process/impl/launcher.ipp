@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -36,8 +37,14 @@ class FileActions {
 
 inline constexpr int output_flags = O_WRONLY | O_CREAT | O_TRUNC;
 
+/// The limit on open files before it was raised; no limit at all where it was not.
+NNI_INLINE rlimit& limit_to_give_back() noexcept {
+  static rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
+  return limit;
+}
+
 /// In a child that shares the memory of its parent: system calls only. Returns an `errno` when the program cannot run.
-[[gnu::noinline]] NNI_INLINE int become(const LaunchSpec& spec, int null) {
+[[gnu::noinline]] NNI_INLINE int become(const LaunchSpec& spec, int null, const rlimit& files) {
   struct sigaction usual{};
   usual.sa_handler = SIG_DFL;
   for (const int number : {SIGINT, SIGHUP, SIGPIPE, SIGTERM}) ::sigaction(number, &usual, nullptr);
@@ -53,6 +60,7 @@ inline constexpr int output_flags = O_WRONLY | O_CREAT | O_TRUNC;
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (files.rlim_cur != RLIM_INFINITY) ::setrlimit(RLIMIT_NOFILE, &files);
   ::execve(spec.program, spec.arguments, spec.environment);
   return errno;
 }
@@ -115,10 +123,11 @@ NNI_INLINE int Launcher::fork_and_execute(const LaunchSpec& spec, pid_t& child) 
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler may run in the child
+  const rlimit files = detail::limit_to_give_back();
   volatile int error = 0;
   const pid_t id = ::vfork();
   if (id == 0) {
-    error = detail::become(spec, null_);
+    error = detail::become(spec, null_, files);
     ::_exit(127);
   }
   if (id < 0) error = errno;
@@ -130,6 +139,14 @@ NNI_INLINE int Launcher::fork_and_execute(const LaunchSpec& spec, pid_t& child) 
   }
   child = id;
   return error;
+}
+
+NNI_INLINE void raise_file_limit() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  const rlimit before = limit;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) detail::limit_to_give_back() = before;
 }
 
 NNI_INLINE std::string find_program(const std::string& name, const std::string& path) {
