@@ -3,9 +3,11 @@
 #include <concepts>
 #include <cstdint>
 #include <iosfwd>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <boost/json/fwd.hpp>
@@ -18,7 +20,7 @@ namespace nni {
 /// The values that a tuner chose for one trial, as the trial sees them.
 ///
 /// Held as JSON text, exactly as the tuner wrote it: key order, spelling of numbers and Python's extended
-/// encodings survive the way from tuner to trial (trial protocol, 4.1).
+/// encodings survive the way from tuner to trial (docs/formats/trial-channel.md).
 class Parameters {
  public:
   /// No parameters: `{}`.
@@ -109,6 +111,8 @@ class ParametersWriter {
   /// @param value  its value; numbers keep every digit that matters
   template <std::integral I>
   ParametersWriter& add(std::string_view name, I value) {
+    if constexpr (std::is_unsigned_v<I> && sizeof(I) == sizeof(std::int64_t))
+      if (value > static_cast<I>(std::numeric_limits<std::int64_t>::max())) return add_raw(name, std::to_string(value));
     key(name);
     append_json_integer(text_, static_cast<std::int64_t>(value));
     return *this;

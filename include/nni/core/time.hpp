@@ -32,11 +32,12 @@ using SteadyPoint = std::chrono::steady_clock::time_point;
 /// (`1h30m`, `1.5h`).
 ///
 /// @param text  the duration
-/// @returns     a duration of zero or more, or an error that names the text and an accepted form
+/// @returns     zero to about 95 years, or an error that names the text and an accepted form
 /// Source: NNI 3.0 configuration, durations.
 [[nodiscard]] Result<Duration> parse_duration(std::string_view text);
 
-/// Prints a duration for people: `1h30m`, `4m12s`, `3.2s`, `12ms`. Two units at most.
+/// Prints a duration for people: `1d04h`, `1h30m`, `4m12s`, `3.2s`, `12ms`. Rounded: two units at most, milliseconds the
+/// smallest.
 [[nodiscard]] std::string to_string(Duration duration);
 
 /// Prints wall time for people and logs: `2026-11-21 09:30:00` in local time.

@@ -36,7 +36,7 @@ NNI_INLINE Result<Duration> parse_duration(std::string_view text) {
   while (!rest.empty()) {
     double number = 0.0;
     const auto [end, failure] = read_decimal(rest.data(), rest.data() + rest.size(), number, std::chars_format::fixed);
-    if (failure != std::errc{} || number < 0.0) return detail::bad_duration(text);
+    if (failure != std::errc{} || !(number >= 0.0)) return detail::bad_duration(text);
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
     std::string unit;
     while (!rest.empty() && (rest.front() < '0' || rest.front() > '9') && rest.front() != '.') {
