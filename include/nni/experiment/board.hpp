@@ -30,6 +30,12 @@ class Board {
   void begin(ProfileChanged profile, const std::filesystem::path& directory, std::string_view platform, bool resumed,
              std::uint64_t finished_before, std::size_t adopted, std::size_t imported = 0);
 
+  /// What people should know of where trials run, and whether a later run can go on; before `begin`.
+  void set_surroundings(std::string remark, bool resumable) {
+    remark_ = std::move(remark);
+    resumable_ = resumable;
+  }
+
   /// Handles of this experiment see its progress too.
   void set_control(std::shared_ptr<ControlCore> control) { control_ = std::move(control); }
 
@@ -85,6 +91,8 @@ class Board {
   Objectives objectives_;
   ProfileChanged profile_;
   std::filesystem::path directory_;
+  std::string remark_;
+  bool resumable_ = true;
   std::string waiting_reason_;
   std::string paused_;
   std::shared_ptr<ControlCore> control_;

@@ -40,7 +40,7 @@ struct Excerpt {
 /// `trial 17 (kx3fa)`: the number counts, the id names its directory.
 [[nodiscard]] std::string describe_trial(TrialId trial);
 
-/// The line at the start: name, id, directory, and how to go on after a stop.
+/// The lines at the start: name, id and directory; the remark, if there is one; how to go on after a stop.
 /// @param start          what is known of it
 /// @param how_to_resume  a command or option; empty: nothing is said of it
 [[nodiscard]] std::string render_start(const ExperimentStart& start, std::string_view how_to_resume);
@@ -94,7 +94,7 @@ class View {
   [[nodiscard]] std::string trial_ended(const TrialJobDetail& trial, SteadyPoint now, const Style& style);
   /// The line about the state of the experiment (`progress`) at the time `now`, in a `style`.
   [[nodiscard]] std::string progress(const Progress& progress, SteadyPoint now, const Style& style);
-  /// The lines at the end of an experiment; parameters as of `render_summary` (`summary`, `excerpts`, `style`).
+  /// The lines at the end of an experiment, of one that was stopped also how to go on; parameters as of `render_summary` (`summary`, `excerpts`, `style`).
   [[nodiscard]] std::string end(const Summary& summary, const std::vector<Excerpt>& excerpts, const Style& style);
 
   /// True when `progress` would draw at the time `now`, on an output that is `live` or not: asked first, so that a caller
@@ -108,6 +108,7 @@ class View {
   std::string left_out_line();
 
   std::string name_;
+  std::string how_to_resume_;  ///< empty when it cannot be
   Progress progress_;
   std::uint64_t ended_ = 0;     ///< trials that have ended, those of earlier runs included
   std::uint64_t left_out_ = 0;  ///< lines not written because of the limit

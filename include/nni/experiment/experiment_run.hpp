@@ -87,6 +87,9 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
     Transition first;
     first.records.emplace_back(std::in_place_type<ProfileChanged>);
     if (import_) (this->*import_)(board, first);
+    std::string remark;
+    if constexpr (requires { service_.remark(); }) remark = service_.remark();
+    board.set_surroundings(std::move(remark), !std::same_as<store_type, datastore::Memory>);
     board.begin(first_profile(context), directory_, Service::platform, snapshot_.exists, ledger_->counts().finished,
                 static_cast<std::size_t>(alive), snapshot_.imported.size());
     std::get<ProfileChanged>(first.records.front()) = board.profile(ledger_->counts());

@@ -29,6 +29,8 @@ class ExperimentStart {
   std::size_t adopted = 0;            ///< live trials taken over from a manager that died
   std::size_t imported = 0;           ///< results from elsewhere that the advisor was told
   std::uint64_t unfitting = 0;        ///< earlier results that do not fit the search space in force
+  bool resumable = true;              ///< false: records are kept in memory only, a later run finds nothing
+  std::string remark;                 ///< what people should know of where trials run, one sentence; empty: nothing
 };
 
 /// How an experiment stands at one moment.

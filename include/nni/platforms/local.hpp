@@ -27,7 +27,7 @@ class LocalCore;
 
 /// Who runs the trials of `Local`.
 enum class Launch {
-  automatic,  ///< a keeper where there is one, otherwise this process, which is said once in the log
+  automatic,  ///< a keeper where one is found, otherwise this process: `Local::remark` and the log say so
   keeper,     ///< a keeper, or an error
   direct      ///< this process: its end is the end of its trials
 };
@@ -50,7 +50,9 @@ struct LocalOptions {
 ///
 /// A keeper, a small process of its own, starts them and waits for them. So they outlive this process: when a manager
 /// was killed, the next one that resumes the experiment takes the living trials over, with everything that they have
-/// reported meanwhile, and learns how the others ended. How the keeper is found is told by `keeper::find_keeper`.
+/// reported meanwhile, and learns how the others ended. The keeper is what the option or the variable NNI_KEEPER names,
+/// `nni-keeper` beside this program or in PATH, or this program itself, where its main begins with
+/// `keeper::run_if_asked`; in this order.
 ///
 /// Each trial is a process group, starts in the code directory, and has a directory of its own,
 /// `environments/local-env/trials/RUN` in the experiment's. It finds its parameters, and a place to report to, through
@@ -121,6 +123,10 @@ class Local {
 
   /// True while a keeper runs the trials; known after `start`.
   [[nodiscard]] bool has_keeper() const noexcept;
+
+  /// What people should know, one sentence, known after `start`: that no keeper was found, so that trials end with this
+  /// process. Empty where there is one, and where `Launch::direct` asked for it. Optional.
+  [[nodiscard]] std::string remark() const;
 
  private:
   std::shared_ptr<detail::LocalCore> core_;

@@ -153,7 +153,7 @@ TEST_CASE("console: the start says how to go on, with the program's words or the
   nni::ConsoleOptions options = to(pipe);
   options.how_to_resume = [](const nni::ExperimentStart& which) { return "tune --id " + which.id.value; };
   nni::ConsoleObserver{options}.on_start(start);
-  CHECK_THAT(pipe.read(), Catch::Matchers::EndsWith("; to go on after a stop: tune --id abcd1234\n"));
+  CHECK_THAT(pipe.read(), Catch::Matchers::EndsWith("\n  to go on after a stop: tune --id abcd1234\n"));
 }
 
 TEST_CASE("console: as an observer it hears everything through its hooks", "[console]") {

@@ -61,15 +61,28 @@ nni::TrialJobDetail succeeded(std::uint64_t number, const char* value) {
 
 }  // namespace
 
-TEST_CASE("console: the start is one line with id, directory and the way to go on", "[console]") {
+TEST_CASE("console: the start names id and directory, and has the way to go on on a line of its own", "[console]") {
   nni::ExperimentStart start;
   start.id = nni::ExperimentId("abcd1234");
   start.name = "digits";
   start.directory = "runs/abcd1234";
 
   CHECK(render_start(start, "nni-digits --id abcd1234") ==
-        "experiment digits (id abcd1234) in runs/abcd1234; to go on after a stop: nni-digits --id abcd1234\n");
+        "experiment digits (id abcd1234) in runs/abcd1234\n"
+        "  to go on after a stop: nni-digits --id abcd1234\n");
 
+  SECTION("what people should know of where trials run has a line of its own") {
+    start.remark = "trials end with this process";
+    CHECK(render_start(start, "tune") ==
+          "experiment digits (id abcd1234) in runs/abcd1234\n"
+          "  trials end with this process\n"
+          "  to go on after a stop: tune\n");
+  }
+  SECTION("one whose records are in memory says that it cannot be resumed, and not how") {
+    start.resumable = false;
+    CHECK(render_start(start, "tune") ==
+          "experiment digits (id abcd1234) in runs/abcd1234; its records are in memory only and cannot be resumed\n");
+  }
   SECTION("imported results, and results that do not fit, are counted") {
     start.imported = 3;
     start.unfitting = 1;
@@ -381,6 +394,26 @@ TEST_CASE("console: when lines come too fast they are counted instead, and none 
     CHECK_THAT(
         view.end(nni::Summary{}, {}, lines), Catch::Matchers::StartsWith("... 950 more trials ended, 1,000 in all\n"));
   }
+}
+
+TEST_CASE("console: one that was stopped says once more how to go on, at its end", "[console]") {
+  nni::ExperimentStart start;
+  start.directory = "runs/abcd1234";
+  nni::Summary summary;
+  summary.status = nni::ExperimentStatus::stopped;
+  const std::string how = "\n  to go on: tune --id abcd1234\n";
+
+  View view;
+  static_cast<void>(view.start(start, "tune --id abcd1234", lines));
+  CHECK_THAT(view.end(summary, {}, lines), Catch::Matchers::EndsWith(how));
+  summary.status = nni::ExperimentStatus::done;
+  CHECK_THAT(view.end(summary, {}, lines), !Catch::Matchers::Contains("to go on"));
+
+  start.resumable = false;
+  View forgetful;
+  static_cast<void>(forgetful.start(start, "tune --id abcd1234", lines));
+  summary.status = nni::ExperimentStatus::stopped;
+  CHECK_THAT(forgetful.end(summary, {}, lines), !Catch::Matchers::Contains("to go on"));
 }
 
 TEST_CASE("console: a log file is told of a pause", "[console]") {

@@ -32,6 +32,8 @@ NNI_INLINE void Board::begin(ProfileChanged profile, const std::filesystem::path
   start.adopted = adopted;
   start.imported = imported;
   start.unfitting = unfitting_;
+  start.remark = remark_;
+  start.resumable = resumable_;
   for (const Observer& observer : observers_)
     if (observer.on_start) observer.on_start(start);
 }

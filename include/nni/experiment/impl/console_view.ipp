@@ -272,9 +272,13 @@ NNI_INLINE std::string render_start(const ExperimentStart& start, std::string_vi
   if (start.unfitting != 0)
     text += ", " + detail::count_of(start.unfitting, "earlier result") + detail::unfitting_verb(start.unfitting);
   text += start.directory.empty() ? "; nothing is kept" : " in " + printable(start.directory.string());
-  if (!how_to_resume.empty() && !start.directory.empty())
-    text += "; to go on after a stop: " + std::string(how_to_resume);
-  return text + "\n";
+  if (!start.directory.empty() && !start.resumable) text += "; its records are in memory only and cannot be resumed";
+  text += "\n";
+  if (!start.remark.empty()) text += "  " + printable(start.remark) + "\n";
+  // A line of its own, to be copied.
+  if (!how_to_resume.empty() && !start.directory.empty() && start.resumable)
+    text += "  to go on after a stop: " + std::string(how_to_resume) + "\n";
+  return text;
 }
 
 NNI_INLINE std::optional<Duration> estimate_rest(const Progress& progress) {
@@ -363,6 +367,7 @@ NNI_INLINE bool Limiter::permits(SteadyPoint now) {
 NNI_INLINE std::string View::start(const ExperimentStart& start, std::string_view how_to_resume, const Style& style) {
   name_ = start.name.empty() ? start.id.value : start.name;
   ended_ = start.finished_before;
+  if (!start.directory.empty() && start.resumable) how_to_resume_ = how_to_resume;
   return erase(style) + render_start(start, how_to_resume);
 }
 
@@ -442,7 +447,11 @@ NNI_INLINE std::string View::progress(const Progress& progress, SteadyPoint now,
 }
 
 NNI_INLINE std::string View::end(const Summary& summary, const std::vector<Excerpt>& excerpts, const Style& style) {
-  return erase(style) + left_out_line() + render_summary(summary, excerpts, style);
+  std::string text = erase(style) + left_out_line() + render_summary(summary, excerpts, style);
+  // What the first line said may have left the screen.
+  if (summary.status == ExperimentStatus::stopped && !how_to_resume_.empty())
+    text += "\n  to go on: " + how_to_resume_ + "\n";
+  return text;
 }
 
 NNI_INLINE std::string View::erase(const Style& style) {

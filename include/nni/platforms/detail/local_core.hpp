@@ -66,6 +66,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   ExperimentId experiment_;
   Context* context_ = nullptr;
   bool with_keeper_ = false;
+  std::string remark_;  // what people should know of how trials run
 
  private:
   /// A run that was submitted or adopted, and whose end was not taken yet.

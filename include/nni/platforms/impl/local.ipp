@@ -65,7 +65,7 @@ NNI_INLINE void Local::set_experiment_directory(const std::filesystem::path& dir
 NNI_INLINE Capabilities Local::capabilities() const noexcept {
   Capabilities result;
   result.multi_phase = true;
-  result.survives_manager = core_->options_.launch != Launch::direct;
+  result.survives_manager = core_->options_.launch != Launch::direct && core_->remark_.empty();
   result.max_in_flight = 1'000'000;
   return result;
 }
@@ -121,6 +121,7 @@ NNI_INLINE awaitable<std::string> Local::fetch_log(RunId run, std::string stream
 
 NNI_INLINE std::filesystem::path Local::directory_of(RunId run) const { return core_->trials() / to_string(run); }
 NNI_INLINE bool Local::has_keeper() const noexcept { return core_->with_keeper_; }
+NNI_INLINE std::string Local::remark() const { return core_->remark_; }
 
 }  // namespace nni::platforms
 

@@ -95,12 +95,14 @@ NNI_INLINE awaitable<void> LocalCore::start(Context& context) {
   end_positions_.clear();
 
   with_keeper_ = options_.launch != Launch::direct;
+  remark_.clear();
   if (options_.launch == Launch::automatic && !keeper::find_keeper(options_.keeper)) {
     with_keeper_ = false;
-    context.log().warning(
-        "local",
-        "no nni-keeper was found (beside this program, in PATH, or by NNI_KEEPER): trials run as children of "
-        "this process and end with it");
+    remark_ =
+        "no nni-keeper was found beside this program, in PATH, or by NNI_KEEPER: trials run as children of this "
+        "process "
+        "and end with it";
+    context.log().warning("local", remark_);
   }
   auto connecting = connect();
   co_await std::move(connecting);
