@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <stdlib.h>
@@ -20,6 +21,7 @@
 
 #include "data.hpp"
 #include "mlp.hpp"
+#include "shell.hpp"
 
 namespace {
 
@@ -205,7 +207,7 @@ TEST_CASE("digits: the program tunes, measures once, shows, refuses to overwrite
   const Run tuned = run(here + " --dir runs/first --trials 6 --epochs 4 --seed 7 --json all.json --csv all.csv");
   INFO(tuned.output);
   REQUIRE(tuned.exit_code == 0);
-  CHECK_THAT(tuned.output, Catch::Matchers::Contains("id first") && Catch::Matchers::Contains("--if-exists resume"));
+  CHECK_THAT(tuned.output, Catch::Matchers::Contains("id first"));
   CHECK_THAT(tuned.output, Catch::Matchers::Contains("best trials (maximize)"));
   CHECK_THAT(tuned.output, Catch::Matchers::Contains("test accuracy of the best configuration: 0."));
   CHECK(tuned.output.find('\x1b') == std::string::npos);
@@ -234,6 +236,49 @@ TEST_CASE("digits: the program tunes, measures once, shows, refuses to overwrite
   CHECK(more.exit_code == 0);
   CHECK_THAT(more.output, Catch::Matchers::Contains("resumed after 6 finished trials"));
   CHECK_THAT(more.output, Catch::Matchers::Contains("experiment digits done: 8 trials"));
+}
+
+TEST_CASE("digits: the command that goes on after a stop can be pasted into a shell", "[digits]") {
+  const Scratch scratch;
+  const std::string there = (scratch.path / "a place").string();
+
+  const Run tuned = run(program("nni-digits") + " --trials 2 --dir '" + there + "/first' --if-exists=fail --epochs 1 " +
+                        "--concurrency 1 --json " + digits::shell_word((scratch.path / "it's all.json").string()));
+  INFO(tuned.output);
+  REQUIRE(tuned.exit_code == 0);
+  constexpr std::string_view before = "to go on after a stop: ";
+  const std::size_t begin = tuned.output.find(before);
+  REQUIRE(begin != std::string::npos);
+  const std::string command =
+      tuned.output.substr(begin + before.size(), tuned.output.find('\n', begin) - begin - before.size());
+
+  // The same options, but for where and whether to resume, which are said once.
+  CHECK_THAT(command, Catch::Matchers::Contains(" --trials 2 --epochs 1 --concurrency 1 --json ") &&
+                          Catch::Matchers::EndsWith(" --dir '" + there + "/first' --if-exists resume"));
+  const Run more = run(command);
+  CHECK(more.exit_code == 0);
+  CHECK_THAT(more.output, Catch::Matchers::Contains("resumed after 2 finished trials"));
+}
+
+TEST_CASE("digits: a person is told when there is no keeper, so that trials end with the program", "[digits]") {
+  const Scratch scratch;
+  for (const char* name : {"nni-digits", "digits-trial", "digits.csv.gz"})
+    fs::copy_file(nni_test::program(name), scratch.path / name);
+  const std::string here = "cd '" + scratch.path.string() + "' && ";
+  const std::string options = " --dir runs/a --trials 1 --epochs 1";
+
+  const Run alone = run(here + "unset NNI_KEEPER; PATH=/nowhere; ./nni-digits" + options);
+  INFO(alone.output);
+  CHECK(alone.exit_code == 0);
+  CHECK_THAT(alone.output, Catch::Matchers::Contains("\n  no nni-keeper was found beside this program, in PATH, or by "
+                                                     "NNI_KEEPER: trials run as children of this process"));
+
+  fs::copy_file(nni_test::program("nni-keeper"), scratch.path / "nni-keeper");
+  const Run kept = run(here + "unset NNI_KEEPER; PATH=/nowhere; ./nni-digits --if-exists resume --trials 2" +
+                       " --dir runs/a --epochs 1");
+  INFO(kept.output);
+  CHECK(kept.exit_code == 0);
+  CHECK_THAT(kept.output, !Catch::Matchers::Contains("no nni-keeper"));
 }
 
 TEST_CASE("digits: what cannot be shown or started is refused in one sentence", "[digits]") {

@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,7 @@
 #include <nni/platforms/local.hpp>
 
 #include "policies.hpp"
+#include "shell.hpp"
 #include "test_run.hpp"
 
 namespace {
@@ -104,17 +106,21 @@ nni::LogSink log_file(const fs::path& directory) {
   };
 }
 
-std::string how_to_resume(const char* called, const Arguments& arguments, const fs::path& directory) {
-  const Arguments usual;
-  std::string text = std::string(called) + " --dir " + directory.string() + " --if-exists resume";
-  if (arguments.trials != usual.trials) text += " --trials " + std::to_string(arguments.trials);
-  if (arguments.epochs != usual.epochs) text += " --epochs " + std::to_string(arguments.epochs);
-  if (arguments.tuner != usual.tuner) text += " --tuner " + arguments.tuner;
-  if (!arguments.early_stop) text += " --no-early-stop";
-  return text;
+/// The command that was given, for a shell, but for the options that say where and whether to resume.
+std::string how_to_resume(const std::vector<std::string>& command, const fs::path& directory) {
+  std::string text = digits::shell_word(command.front());
+  for (std::size_t at = 1; at < command.size(); ++at) {
+    const std::string_view word = command[at];
+    const std::string_view name = word.substr(0, word.find('='));
+    if (name != "--dir" && name != "--if-exists")
+      text += " " + digits::shell_word(word);
+    else if (name == word)
+      ++at;  // its value
+  }
+  return text + " --dir " + digits::shell_word(directory.string()) + " --if-exists resume";
 }
 
-int tune(const char* called, const Arguments& arguments) {
+int tune(const std::vector<std::string>& command, const Arguments& arguments) {
   const fs::path program = own_directory() / "digits-trial";
   const fs::path directory =
       arguments.directory.empty()
@@ -136,9 +142,8 @@ int tune(const char* called, const Arguments& arguments) {
       digits::ChosenTuner{arguments.tuner, arguments.seed ? nni::seed(*arguments.seed) : nni::random_seed()},
       digits::ChosenAssessor{arguments.early_stop}};
   experiment.observe(nni::ConsoleObserver{
-      {.descriptor = console_descriptor(arguments), .how_to_resume = [&](const nni::ExperimentStart& start) {
-         return how_to_resume(called, arguments, start.directory);
-       }}});
+      {.descriptor = console_descriptor(arguments),
+       .how_to_resume = [&](const nni::ExperimentStart& start) { return how_to_resume(command, start.directory); }}});
   const nni::Summary summary = experiment.run();
 
   // A stopped experiment will go on; measuring now would be looking at the test images twice.
@@ -182,7 +187,7 @@ int main(int argc, char** argv) {
   // Whoever reads the output may leave; the experiment goes on. A handler, because ignoring would be inherited.
   std::signal(SIGPIPE, [](int) {});
   try {
-    return arguments.show.empty() ? tune(argv[0], arguments) : show(arguments);
+    return arguments.show.empty() ? tune({argv, argv + argc}, arguments) : show(arguments);
   } catch (const nni::Error& problem) {
     // The library names its own option; here it is one of the command line.
     if (problem.code() == nni::Errc::already_exists)

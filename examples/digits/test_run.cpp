@@ -5,28 +5,17 @@
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
-#include <string_view>
 
 #include <boost/json.hpp>
 
 #include <nni/core/json.hpp>
 
+#include "shell.hpp"
+
 namespace digits {
 namespace {
 
 constexpr const char* file_name = "test.json";
-
-/// One word for the shell, whatever it holds.
-std::string shell_word(std::string_view text) {
-  std::string word = "'";
-  for (const char letter : text) {
-    if (letter == '\'')
-      word += "'\\''";
-    else
-      word += letter;
-  }
-  return word + "'";
-}
 
 std::string output_of(const std::string& command) {
   std::FILE* pipe = ::popen(command.c_str(), "r");
