@@ -25,7 +25,7 @@ namespace json = boost::json;
 [[nodiscard]] boost::json::value parse_json(std::string_view text, boost::system::error_code& failure);
 
 /// Appends a JSON string with its quotes. Output is ASCII: everything else is escaped, which survives all of
-/// NNI's Python readers (trial protocol, 11.3).
+/// NNI's Python readers (docs/formats/trial-channel.md).
 /// @param text   grows
 /// @param value  UTF-8
 void append_json_string(std::string& text, std::string_view value);
@@ -40,7 +40,7 @@ void append_json_number(std::string& text, double value);
 /// Appends the integer `value` to `text`.
 void append_json_integer(std::string& text, std::int64_t value);
 
-/// A number as `append_json_number` writes it.
+/// The `value` as `append_json_number` writes it.
 [[nodiscard]] std::string to_json_text(double value);
 
 /// Serialises a value with the number spelling of `append_json_number`.

@@ -35,7 +35,7 @@ enum class TrialJobStatus : std::uint8_t {
   return std::nullopt;
 }
 
-/// State of an experiment, with NNI's meaning (lifecycle, section 1).
+/// State of an experiment, with the names and the meaning of NNI 3.0.
 enum class ExperimentStatus : std::uint8_t {
   initialized,          ///< nothing has been started
   running,              ///< trials are ordered and run

@@ -27,7 +27,7 @@ struct SqliteOptions {
 
 /// Keeps records in `<directory>/<experiment id>/db/nni.sqlite`.
 ///
-/// NNI's three tables stand in it as NNI's clients and its users' scripts read them (NNI 3.0 lifecycle, section 7);
+/// NNI's three tables stand in it as NNI's clients and its users' scripts read them (NNI 3.0);
 /// what is ours stands in tables of the prefix `nni_`. A trial that was tried again is seen through its last
 /// attempt; earlier values are kept apart.
 ///

@@ -41,7 +41,7 @@ class TrialJobMetric {
   [[nodiscard]] std::optional<double> scalar() const { return metric_.scalar(); }
 
   /// The payload that NNI's original interface hands to its listeners: JSON text with `parameter_id`, `trial_job_id`,
-  /// `type`, `sequence` and `value`. Source: NNI, trial protocol.
+  /// `type`, `sequence` and `value`. Source: NNI 3.0, docs/formats/trial-channel.md.
   [[nodiscard]] std::string data() const;
 
  private:
@@ -51,7 +51,7 @@ class TrialJobMetric {
 
 /// A trial as NNI's original interface shows it: `id`, `sequenceId`, `status`, `submitTime`, `startTime`, `endTime` (all
 /// in milliseconds since 1970), `tags`, `url`, `workingDirectory`, `form`, `isEarlyStopped`, `message`, `envId`. What is
-/// not known is left out. Source: NNI, training services, 1.2.
+/// not known is left out. Source: NNI 3.0, `TrialJobDetail` of its training services.
 [[nodiscard]] boost::json::object to_json(const TrialJobDetail& detail);
 
 }  // namespace nni

@@ -70,7 +70,7 @@ class ChannelMessage {
 /// Called on the server's executor for each message of a run that is admitted. It must not throw.
 using ChannelHandler = std::function<void(ChannelMessage)>;
 
-/// Serves NNI's trial channel (trial protocol, section 3) and our batches to the trials of one experiment.
+/// Serves NNI's trial channel and our batches (docs/formats/trial-channel.md) to the trials of one experiment.
 ///
 /// Each run has an address of its own with a random token of 128 bits; a request with any other is answered 404.
 /// Parameters are bound to a run when it is admitted, and every first or repeated request of it gets the same record;
@@ -98,7 +98,7 @@ class ChannelServer {
   /// Makes a run known.
   ///
   /// @param run     admitted before and not dismissed: its address stays, and a record replaces the first one
-  /// @param record  parameter record that its request for parameters gets (protocol 4.1, see `parameter_record`);
+  /// @param record  parameter record that its request for parameters gets (see `parameter_record`);
   ///                empty: the request waits until `send`
   /// @returns       the value of `NNI_TRIAL_COMMAND_CHANNEL`, which is a secret of this run
   std::string admit(RunId run, std::string record);

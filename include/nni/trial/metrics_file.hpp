@@ -27,7 +27,7 @@ class MetricsFileItem {
 };
 
 /// Cuts the legacy metrics file into records: `ME`, six digits with the length of what follows, the payload and a
-/// newline (trial protocol, 7.2). Pure: it is fed what was read, in order.
+/// newline (docs/formats/trial-channel.md). Pure: it is fed what was read, in order.
 ///
 /// Bytes that are no record are skipped up to the next place where one may begin, and are told as one item. A record
 /// that is not complete waits for the rest.

@@ -16,7 +16,7 @@
 
 /// What trials and managers say to each other, as pure functions between values and bytes.
 ///
-/// Commands and payloads are those of NNI 3.0 (trial protocol, sections 3 and 4). Batches are an extension of ours:
+/// Commands and payloads are those of NNI 3.0 (docs/formats/trial-channel.md). Batches are an extension of ours:
 /// a client offers one, and a server that does not answer with `batch_answer` did not understand it.
 namespace nni::trial {
 
@@ -82,7 +82,7 @@ class MetricPayload {
 /// Builds a parameter record.
 ///
 /// The text is ASCII, and in strings `#` and `/` are escaped too: NNI's Python reader takes them for comments in some
-/// positions (trial protocol, 11.3). Numbers stay as they are spelled.
+/// positions. Numbers stay as they are spelled.
 ///
 /// @param id          echoed in the metrics of NNI's library
 /// @param parameters  a JSON object

@@ -7,7 +7,8 @@
 
 namespace nni::trial {
 
-/// What the process of a trial is told by whoever started it, in `NNI_*` variables (trial protocol, section 2).
+/// What the process of a trial is told by whoever started it, in `NNI_*` variables
+/// (docs/formats/trial-channel.md).
 class Settings {
  public:
   Settings() = default;

@@ -36,7 +36,7 @@ class OpenedFiles {
 /// @tparam Files  how the files are opened, written and read, all of it blocking and called on the pool:
 ///  - `Recorder`, a `detail::Recorder` with `finish(TimePoint)`, which comes last, and `interrupt()` for any thread;
 ///  - `Reader` with the reads of a data store and `interrupt()`; it is used beside the recorder;
-///  - `open(home, id)`, which gives `OpenedFiles<Recorder, Reader>`; `is_read_only()`.
+///  - `open(home, id)`, which gives `OpenedFiles<Recorder, Reader>`.
 template <class Files>
 class FileStore : public std::enable_shared_from_this<FileStore<Files>> {
  public:

@@ -26,7 +26,7 @@ class StoredTrial {
   bool changed = false;  ///< since it was last written
 };
 
-/// The record text of a trial: what NNI's clients find in the first event (trial protocol, section 4.1).
+/// The record text of a trial: what NNI's clients find in the first event (docs/formats/trial-channel.md).
 [[nodiscard]] std::string parameter_record(ParameterId id, const Parameters& parameters);
 
 /// The inverse; it also reads records that something else has spelled differently.

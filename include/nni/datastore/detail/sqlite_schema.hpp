@@ -9,7 +9,7 @@ namespace nni::datastore::detail {
 /// The tables of a store file.
 ///
 /// Three belong to NNI: its clients and its users' scripts read them by name and by the order of their columns
-/// (NNI 3.0 lifecycle, section 7.1). What is ours stands beside them:
+/// (NNI 3.0, `sqlDatabase.ts`). What is ours stands beside them:
 ///
 ///  - `nni_meta`             the version of this schema, and the settings of the experiment for a resume
 ///  - `nni_experiment`       one row: what `ExperimentProfile` has no column for

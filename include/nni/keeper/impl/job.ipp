@@ -11,7 +11,7 @@ namespace nni::keeper {
 
 namespace detail {
 
-// A manager's own dispatcher would otherwise be taken for a trial, and a trial for a runner (trial protocol, 1 and 2.2).
+// A manager's own dispatcher would otherwise be taken for a trial, and a trial for a runner.
 inline constexpr std::string_view never_inherited[] = {"SDK_PROCESS", "REUSE_MODE", "MULTI_PHASE"};
 inline constexpr std::string_view channel_variable = "NNI_TRIAL_COMMAND_CHANNEL";
 inline constexpr std::string_view per_run_variables[] = {

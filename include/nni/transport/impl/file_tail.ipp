@@ -43,7 +43,7 @@ NNI_INLINE void FileTail::resume(RunId run) { core_->resume(run); }
 NNI_INLINE EnvironmentVariables FileTail::environment(RunId run) {
   EnvironmentVariables result;
   result["NNI_SYS_DIR"] = core_->directory_in_trial(run).string();
-  // The values with which NNI's library appends to a file; any other platform makes it print (trial protocol, 7.2).
+  // The values with which NNI's library appends to a file; any other platform makes it print.
   result["NNI_PLATFORM"] = "local";
   result["NNI_TRIAL_COMMAND_CHANNEL"] = "";
   result["REUSE_MODE"] = "false";
