@@ -31,7 +31,7 @@ class Command {
   Command(const char* line) : Command(std::string(line)) {}  // NOLINT: reads as text
   /// @param arguments  the program, looked for in `PATH`, and what it is given
   Command(std::vector<std::string> arguments) : words_(std::move(arguments)) {}  // NOLINT: reads as a list
-  /// @param arguments  the program, looked for in `PATH`, and what it is given
+  /// @param arguments  the program, looked for in `PATH`, and what it is given; `{"a b"}` is a list of one
   Command(std::initializer_list<const char*> arguments) : words_(arguments.begin(), arguments.end()) {}
 
   /// True when there is nothing to run.

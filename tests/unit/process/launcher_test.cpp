@@ -146,6 +146,7 @@ TEST_CASE("launcher: what cannot start is explained with the path to blame", "[p
 
   const Refused missing = refuse(surroundings, "/no/such/program");
   const Refused bare = refuse(surroundings, "no-such-program");
+  const Refused line = refuse(surroundings, "no-such-program --fast");
   const Refused plain = refuse(surroundings, text);
   const Refused interpreter = refuse(surroundings, script);
   const Refused format = refuse(surroundings, garbage);
@@ -155,6 +156,8 @@ TEST_CASE("launcher: what cannot start is explained with the path to blame", "[p
   CHECK(missing.error == ENOENT);
   CHECK(missing.text == "the program /no/such/program does not exist");
   CHECK(bare.text == "the command \"no-such-program\" was not found in PATH");
+  CHECK_THAT(line.text, Catch::Matchers::StartsWith("the command \"no-such-program --fast\" was not found in PATH; ") &&
+                            Catch::Matchers::Contains("list its words, or give a shell line as a text"));
   CHECK(plain.error == EACCES);
   CHECK(plain.text.find(text + " may not be executed") != std::string::npos);
   CHECK(interpreter.text.find(script) != std::string::npos);

@@ -179,9 +179,15 @@ NNI_INLINE std::string explain(const LaunchSpec& spec, int error) {
   if (error == E2BIG) return "the arguments and the environment of the command are too long (" + reason + ")";
 
   const std::string name = spec.program ? spec.program : "";
-  if (name.find('/') == std::string::npos) return "the command \"" + name + "\" was not found in PATH";
+  // Braces around a shell line make it a list of one argument, which is easily done and hard to see.
+  const std::string hint =
+      name.find(' ') == std::string::npos
+          ? ""
+          : "; it is one argument of a list, which nothing splits at blanks: list its words, or give a shell line as a "
+            "text";
+  if (name.find('/') == std::string::npos) return "the command \"" + name + "\" was not found in PATH" + hint;
   const fs::path program = spec.directory ? fs::path(spec.directory) / name : fs::path(name);
-  if (!fs::exists(program, ignored)) return "the program " + program.string() + " does not exist";
+  if (!fs::exists(program, ignored)) return "the program " + program.string() + " does not exist" + hint;
   if (fs::is_directory(program, ignored)) return "the program " + program.string() + " is a directory";
   if (::access(program.c_str(), X_OK) != 0)
     return "the program " + program.string() + " may not be executed: " + detail::errno_text(errno);
