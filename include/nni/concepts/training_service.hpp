@@ -30,7 +30,8 @@ namespace nni {
 ///     `start`, `adopt` and `clean_up` run alone;
 ///  2. `start` validates credentials and resources before it changes anything outside;
 ///  3. `submit_trial_job` keeps `form.run` as the identity: a second submit of the same run adopts the job, the next
-///     attempt is a new job; a command that cannot start is an end (`EndKind::not_started`), not an exception;
+///     attempt is a new job; what runs has the variables of the form, by which a transport is reached; a command that
+///     cannot start is an end (`EndKind::not_started`), not an exception;
 ///  4. per run there is at most one *started* and exactly one *ended*, in that order; *ended* distinguishes exit code,
 ///     signal, killed on request, and lost;
 ///  5. `cancel_trial_job` works in every state and returns when the request is accepted; the end arrives as an event;
@@ -40,6 +41,10 @@ namespace nni {
 ///     `ctx.shutdown_limit()`;
 ///  8. (`ResumableService`) `adopt` answers for every intent, also for one without a `JobId`: the platform finds it by
 ///     the name that derives from the run.
+///
+/// What else it may have, and is called if it does: `set_experiment_directory` (nni/experiment/place.hpp), before `start`;
+/// `std::string remark()`, after `start`: a sentence that people should read; `on_trouble(TroubleListener)`: whom to tell
+/// why nothing goes on for now; `recorded(RunId)`: the end of this run is in the records.
 ///
 /// @tparam S  policy type; declares `using role = nni::role::training_service;`, `mount_type` and `platform`
 /// @see nni::platforms::InProcess, nni::platforms::Local, docs/how-to/training-service.md
@@ -64,11 +69,13 @@ concept ResumableService = TrainingService<S> && requires(S& s, std::vector<Inte
   { s.adopt(std::move(runs)) } -> AwaitableOf<std::vector<JobReport>>;
 };
 
-/// A service whose own link brings the messages of trials; it needs no other transport.
+/// A service whose own link brings the messages of trials; it needs no other transport. It promises what `TrialChannel`
+/// promises.
 template <class S>
 concept CarriesMessages = TrainingService<S> && TrialChannel<S>;
 
-/// A service that can show what a run printed.
+/// A service that can show what a run printed: `fetch_log(run, stream)`, where a stream is `stdout`, `stderr`, or what else
+/// the platform keeps of a run. `Errc::not_found` where there is none.
 template <class S>
 concept LogSource = TrainingService<S> && requires(S& s, RunId run, std::string stream) {
   { s.fetch_log(run, std::move(stream)) } -> AwaitableOf<std::string>;
@@ -91,7 +98,8 @@ concept ConfigurableService =
       { cs.get_cluster_metadata(key) } -> std::same_as<boost::json::value>;
     };
 
-/// A platform that can only be asked; `nni::platforms::Polling` makes a `TrainingService` of it.
+/// A platform that can only be asked. No experiment takes it as it is: its author wraps it in a `TrainingService` that
+/// asks from time to time and turns the differences into events.
 ///
 /// A model promises what `TrainingService` promises in 1, 2, 3, 5 and 7, and
 ///  9. `poll` answers for all runs that it is asked about in one round trip, at most every `poll_interval()`.

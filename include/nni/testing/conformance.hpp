@@ -25,6 +25,9 @@ struct ServiceTrials {
   std::function<TrialJobForm(RunId)> fails{};               ///< ends by itself, otherwise
   std::function<TrialJobForm(RunId)> runs_until_stopped{};  ///< ends only when it is cancelled
   std::function<TrialJobForm(RunId)> cannot_start{};        ///< absent where nothing can fail to start
+  /// Succeeds only if its variable NNI_CONFORMANCE is `it's here`, which the suite adds to the form. Absent where trials
+  /// are callables.
+  std::function<TrialJobForm(RunId)> needs_variable{};
   std::function<TrialJobForm(RunId)> reports{};  ///< reports 0.25, 0.5 and finally 0.75; absent without messages
 };
 
@@ -46,6 +49,7 @@ class ServiceSuite {
 
   void run() {
     one("ends", &ServiceSuite::ends);
+    if (trials_.needs_variable) one("variables", &ServiceSuite::variables);
     one("same run twice", &ServiceSuite::same_run_twice);
     one("cancel", &ServiceSuite::cancels);
     one("cancelled reader", &ServiceSuite::reader_is_cancelled);
@@ -154,6 +158,18 @@ class ServiceSuite {
           3, "a command that cannot start is an end with a reason, not an exception",
           never.ended == 1 && never.end.kind == EndKind::not_started && !never.end.message.empty(), never.end.message);
     }
+  }
+
+  awaitable<void> variables(S& service, Context&) {
+    TrialJobForm form = trials_.needs_variable(run_of(1));
+    form.environment["NNI_CONFORMANCE"] = "it's here";
+    auto submitting = submit(service, std::move(form), run_of(1));
+    co_await std::move(submitting);
+    auto hearing = listen(service, 1);
+    co_await std::move(hearing);
+    const JobEnd& end = heard_[run_of(1)].end;
+    report_.check(3, "what runs has the variables of its form", end.succeeded(),
+                  std::string(to_string(end.kind)) + " " + std::to_string(end.code) + " " + end.message);
   }
 
   awaitable<void> same_run_twice(S& service, Context&) {

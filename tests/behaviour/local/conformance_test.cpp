@@ -31,6 +31,11 @@ TEST_CASE("local: keeps the promises of a training service", "[local][conformanc
     form.command = Command{"/no/such/program"};
     return form;
   };
+  trials.needs_variable = [](RunId) {
+    TrialJobForm form;
+    form.command = "test \"$NNI_CONFORMANCE\" = \"it's here\"";
+    return form;
+  };
   trials.reports = doing("metric 0.25 metric 0.5 final 0.75");
   std::deque<Place> places;  // one for each case: they use the same runs
 
