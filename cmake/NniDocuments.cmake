@@ -1,4 +1,4 @@
-# The programs of the documents, compiled and run as they stand there (scripts/doc_code.py).
+# The programs of the documents, compiled and run as they stand there (scripts/doc_code.py), each in an empty directory.
 
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 
@@ -17,7 +17,8 @@ function(nni_add_document_tests)
     set(name "document_${page}_${stem}")
     add_executable(${name} "${code}/${page}/${source}")
     target_link_libraries(${name} PRIVATE nni_default)
-    add_test(NAME "document: ${page}, ${source}" COMMAND ${name})
+    add_test(NAME "document: ${page}, ${source}"
+      COMMAND sh -c "d=$(mktemp -d) && cd \"$d\" && \"$0\"; s=$?; rm -rf \"$d\"; exit $s" $<TARGET_FILE:${name}>)
     set_tests_properties("document: ${page}, ${source}" PROPERTIES LABELS behaviour TIMEOUT 60)
     nni_label_target(${name} behaviour)
   endforeach()
