@@ -66,13 +66,13 @@ class Axis {
   /// Source: NNI 3.0, search space types.
   [[nodiscard]] double value_at(double position) const noexcept;
 
-  /// The inverse of `value_at`: the middle of all positions that give this value, limited to [0, 1].
+  /// The inverse of `value_at` for a value that is accepted: the middle of all positions that give it, in [0, 1].
   [[nodiscard]] double position_of(double value) const noexcept;
 
   /// True when the dimension can take this value.
   [[nodiscard]] bool accepts(double value) const noexcept;
 
-  /// The value of a number, `count` of them, in ascending order. Only when `count` is not 0.
+  /// The value number `index`, below `count`, in ascending order. Only when `count` is not 0.
   [[nodiscard]] double nth_value(std::uint64_t index) const noexcept;
 
   /// The inverse of `nth_value` for a value that is accepted.

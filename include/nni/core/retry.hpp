@@ -30,7 +30,7 @@ struct Backoff {
 /// @param backoff  the first pause and the longest one
 /// @param seed     of the experiment
 /// @param trial    whose retry it is
-/// @returns        zero or more
+/// @returns        zero to `backoff.limit`
 [[nodiscard]] Duration pause_before(std::uint32_t retry, const Backoff& backoff, Seed seed, TrialId trial);
 
 }  // namespace nni

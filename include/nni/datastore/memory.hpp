@@ -27,6 +27,7 @@ class Memory {
   Memory& operator=(Memory&&) noexcept;
   ~Memory();
 
+  /// Opens the records of an experiment; new ones, unless they are of the same id.
   /// @param context  not kept
   /// @param id       of the experiment
   /// @returns        what was appended under this id before

@@ -31,24 +31,28 @@ enum class Resume {
 /// the change in force. All others are what these options say now. Every member has a default, so name only what matters:
 /// `nni::ExperimentOptions{.name = "mnist", .direction = nni::maximize, .max_trials = 100}`.
 struct ExperimentOptions {
-  std::string name{};                 ///< for people; empty: the id
-  std::string id{};                   ///< 1 to 64 letters, digits, `-`, `_`; empty: a random one
-  std::filesystem::path directory{};  ///< parent of the experiment's directory; empty: `nni-experiments`
-  Resume resume = Resume::never;      ///< what to do with an experiment of this id that exists
+  std::string name{};  ///< for people; empty: the id
+  std::string id{};    ///< 1 to 64 letters, digits, `-`, `_`; empty: a random one
+  /// Parent of the experiment's directory; empty: the one of the data store, or `nni-experiments`.
+  std::filesystem::path directory{};
+  Resume resume = Resume::never;  ///< what to do with an experiment of this id that exists
 
   Direction direction = minimize;  ///< which final results are better
   std::size_t concurrency = 1;     ///< live trials at most, 1 to 100,000
-  std::optional<std::uint64_t>
-      max_trials{};                        ///< trials in all; absent: until the tuner has no more or a limit is reached
-  std::optional<Duration> max_duration{};  ///< active time after which no trial starts; running ones end by themselves
-  std::optional<Duration> max_trial_duration{};  ///< a trial that runs longer is stopped as EARLY_STOPPED
+  /// Trials in all, 1 or more; absent: until the tuner has no more or a limit is reached.
+  std::optional<std::uint64_t> max_trials{};
+  /// Active time, above zero, after which no trial starts; running ones end by themselves. Absent: no limit.
+  std::optional<Duration> max_duration{};
+  /// A trial that runs longer, above zero, is stopped as EARLY_STOPPED. Absent: no limit.
+  std::optional<Duration> max_trial_duration{};
 
   /// Further attempts of a trial after an end that `retry_on` names; 0: none, but a run that the platform lost is then
   /// repeated at once, three times at most.
   std::uint32_t max_retries = 0;
-  RetryOn retry_on = RetryOn::losses;                ///< which ends of a run are followed by another attempt
-  Duration retry_backoff = std::chrono::seconds(1);  ///< pause before the first retry; it doubles with each further
-  Duration retry_backoff_limit = std::chrono::minutes(10);  ///< the longest pause
+  RetryOn retry_on = RetryOn::losses;  ///< which ends of a run are followed by another attempt
+  /// Pause before the first retry, zero for none; it doubles with each further one.
+  Duration retry_backoff = std::chrono::seconds(1);
+  Duration retry_backoff_limit = std::chrono::minutes(10);  ///< the longest pause, not below `retry_backoff`
   bool retry_failed = false;  ///< on a resume trials that had failed run again, as their next attempts
 
   Command trial_command{};                 ///< a shell line or a list of arguments; for services that run commands
@@ -57,7 +61,7 @@ struct ExperimentOptions {
   std::optional<int> trial_gpu_number{};   ///< absent: inherit; 0: none; n: that many
 
   bool handle_signals = true;  ///< Ctrl-C and SIGTERM stop in two phases while `run()` is active
-  Duration shutdown_limit = std::chrono::seconds(60);  ///< the longest that the end may take
+  Duration shutdown_limit = std::chrono::seconds(60);  ///< the longest that the end may take, above zero
   std::size_t threads = 0;                             ///< threads for blocking calls; 0: by the machine, 2 to 8
   std::size_t summary_trials = 10'000;                 ///< trials that the summary lists at most
   LogSink log{};                                       ///< where log lines go; empty: nowhere
@@ -67,7 +71,7 @@ struct ExperimentOptions {
 /// Checks what can be checked without a platform.
 ///
 /// @param options        to check
-/// @param needs_command  the service runs commands
+/// @param needs_command  the service runs commands: true asks for a `trial_command`, false refuses one
 /// @throws ConfigError   with every problem: key path, value, and what would be right
 void check(const ExperimentOptions& options, bool needs_command);
 

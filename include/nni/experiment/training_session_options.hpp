@@ -25,7 +25,7 @@ struct TrainingSessionOptions {
   Resume resume = Resume::never;      ///< of a session with this id, in a data store that keeps its records
 
   std::size_t concurrency = 100'000;             ///< live trials at most, 1 to 100,000; further ones wait
-  std::optional<Duration> max_trial_duration{};  ///< a trial that runs longer is stopped as EARLY_STOPPED
+  std::optional<Duration> max_trial_duration{};  ///< above zero: a trial that runs longer is EARLY_STOPPED
 
   Command trial_command{};                 ///< `trial_config`, command: of trials whose form has none
   std::filesystem::path code_directory{};  ///< `trial_config`, codeDir: where commands start; empty: the current one
@@ -39,7 +39,7 @@ struct TrainingSessionOptions {
       nni_manager_ip{};  ///< `nni_manager_ip`: host that trials are told, for transports that listen; empty: theirs
 
   bool handle_signals = false;  ///< Ctrl-C and SIGTERM end the session while it runs; for one session of a program
-  Duration shutdown_limit = std::chrono::seconds(60);  ///< the longest that the end may take
+  Duration shutdown_limit = std::chrono::seconds(60);  ///< the longest that the end may take, above zero
   std::size_t threads = 0;                             ///< threads for blocking calls; 0: by the machine, 2 to 8
   LogSink log{};                                       ///< where log lines go; empty: nowhere
   LogLevel log_level = LogLevel::info;                 ///< what is below it is not logged

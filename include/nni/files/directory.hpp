@@ -17,17 +17,23 @@ namespace nni::files {
 /// Brings the names in a directory to the disk: bytes that were synced are worth nothing in a file without a name.
 ///
 /// Some network file systems cannot do that and need not; that counts as success.
+/// @param system     makes the calls
 /// @param directory  empty: the current one
 [[nodiscard]] boost::system::error_code sync_directory(System& system, const std::filesystem::path& directory);
 
 /// Makes a directory and those above it, so that their names survive a loss of power.
-/// @returns success also when it existed before
+/// @param system  makes the calls
+/// @param wanted  the directory
+/// @returns       success also when it existed before
 [[nodiscard]] boost::system::error_code make_directories(System& system, const std::filesystem::path& wanted);
 
 /// Gives a file new content so that at every moment, also after a loss of power, its name means either the old file
 /// or the whole new one.
 ///
 /// The content goes into `PATH.new`, is synced, and takes the name.
+/// @param system   makes the calls
+/// @param path     of the file; its directory exists
+/// @param content  all that the file holds then
 /// @param file  is open on the new file afterwards; untouched on failure, unless only the name could not be synced:
 ///              then it is open on the new file, and poisoned
 /// @param mode  rights of the new file

@@ -44,31 +44,40 @@ class File {
   ~File() { close(); }
 
   /// Opens a file; one that was open is closed first.
-  /// @param mode  rights of a file that is made here
+  /// @param path    of the file; its directory exists
+  /// @param access  what is wanted, and whether it may be made
+  /// @param system  makes the calls, now and later
+  /// @param mode    rights of a file that is made here, as for chmod(2)
   /// @returns     success, or the reason for which it is not open
   [[nodiscard]] boost::system::error_code open(const std::filesystem::path& path, Access access,
                                                std::shared_ptr<System> system = System::real(), mode_t mode = 0644);
 
+  /// Closes the file, whose poison is forgotten; nothing is synced. Does nothing when none is open.
   void close() noexcept;
 
+  /// True while a file is open.
   [[nodiscard]] bool is_open() const noexcept { return file_ >= 0; }
 
   /// Reads up to the end of the file.
-  /// @param to  receives `size` bytes at most
-  /// @param got  set to the number of bytes that there were
+  /// @param to      receives the bytes
+  /// @param size    bytes wanted
+  /// @param offset  bytes from the start of the file
+  /// @param got     set to the number of bytes that there were; less than `size` at the end
   [[nodiscard]] boost::system::error_code read(
       char* to, std::size_t size, std::uint64_t offset, std::size_t& got) const;
 
-  /// Reads the whole file.
+  /// Reads the whole file into `content`, which is replaced.
   [[nodiscard]] boost::system::error_code read_all(std::string& content) const;
 
   /// Hands bytes to the kernel: they survive the end of this process.
+  /// @param bytes   all of them are written, or an error is returned
+  /// @param offset  bytes from the start of the file
   [[nodiscard]] boost::system::error_code write(std::string_view bytes, std::uint64_t offset);
 
-  /// Cuts the file off, or fills it up with zeros.
+  /// Cuts the file off at `size` bytes, or fills it up with zeros.
   [[nodiscard]] boost::system::error_code truncate(std::uint64_t size);
 
-  /// Bytes in the file.
+  /// The size of the file, in `bytes`.
   [[nodiscard]] boost::system::error_code size(std::uint64_t& bytes) const;
 
   /// Brings everything that was written before the call to the disk.

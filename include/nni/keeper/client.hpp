@@ -25,8 +25,8 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
  public:
   /// What the client tells. All are called from the executor; none may throw.
   struct Events {
-    std::function<void(Welcome)> welcome;  ///< the first thing
-    std::function<void(Record)> record;
+    std::function<void(Welcome)> welcome;      ///< the first thing
+    std::function<void(Record)> record;        ///< what happened, in order; acknowledge it once it is recorded
     std::function<void()> caught_up;           ///< all records from before the connection were told
     std::function<void(std::string)> trouble;  ///< empty: it is over
     std::function<void()> finished;            ///< the answer to `finish`
@@ -34,6 +34,9 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
     std::function<void(std::string)> closed;   ///< the keeper is gone; nothing follows
   };
 
+  /// @param executor  single-threaded
+  /// @param link      to the keeper; it is not greeted yet
+  /// @param events    what is told
   Client(boost::asio::any_io_executor executor, std::shared_ptr<Link> link, Events events);
   ~Client() = default;
 
@@ -43,10 +46,15 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
   /// The number of a template, which is sent when the keeper does not know it yet.
   [[nodiscard]] std::uint64_t job(const JobTemplate& job);
 
+  /// Asks for a run to be started, with a template that `job` has numbered.
   void start(const StartOrder& order);
+  /// Asks for a run to be stopped; its end comes as a record that says `why`.
   void kill(RunId run, StopReason why);
+  /// Sends a `run` one more parameter `record` (multi-phase).
   void send(RunId run, std::string_view record);
+  /// Says that the record at `position` is kept here: the keeper may forget it.
   void acknowledge(std::uint64_t position);
+  /// Asks the keeper to stop what runs and to end; `Events::finished` is the answer.
   void finish();
 
   /// Tells nothing while it is held, after the frames that have come already: the keeper keeps records in its spool
@@ -79,12 +87,16 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
 };
 
 /// Connects to the keeper of a directory.
+/// @param executor              single-threaded; calls what the link's user is told
+/// @param experiment_directory  of the experiment
 /// @returns       nothing when no keeper listens there
 /// @throws Error  for any other failure
 [[nodiscard]] std::shared_ptr<Link> connect_to_keeper(
     const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory);
 
 /// Asks the keeper of a directory for its status, or tells it to stop its trials and end. Blocks.
+/// @param experiment_directory  of the experiment
+/// @param stop                  true: stop and end, unless it has a manager
 /// @returns       JSON text; empty when no keeper listens there, or when it ended before it answered
 /// @throws Error  for any other failure
 [[nodiscard]] std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop);

@@ -13,9 +13,9 @@ namespace nni::keeper {
 
 /// What all trials of a keeper find in their environment, beside what they inherit.
 struct TrialSurroundings {
-  std::string experiment;
-  std::string platform;
-  std::string trials;  ///< parent of the runs' directories
+  std::string experiment;  ///< its id
+  std::string platform;    ///< for NNI_PLATFORM
+  std::string trials;      ///< parent of the runs' directories
 };
 
 /// A job template made ready for launches: all pointers that `posix_spawn` wants are built once, and a launch changes
@@ -47,6 +47,7 @@ class PreparedJob {
   /// @returns  false when that changes nothing
   bool find_program_again();
 
+  /// The template that it was made of.
   [[nodiscard]] const JobTemplate& job() const noexcept { return job_; }
 
  private:

@@ -85,19 +85,21 @@ class Keeper {
   /// Starts a run, soon. Whether it could be started is told by a record. A run that lives already is left alone.
   void start(StartOrder order);
 
-  /// Stops a run: SIGINT to its group, after the grace SIGKILL to whatever is left. Unknown runs are ignored.
+  /// Stops a run for the reason `why`: SIGINT to its group, after the grace SIGKILL to whatever is left. Unknown runs are ignored.
   void kill(RunId run, StopReason why);
 
   /// Stops all runs.
   void kill_all(StopReason why);
 
-  /// Queues parameters for a running trial.
+  /// Queues a parameter `record` (docs/formats/trial-channel.md) for `run`, which lives.
   void send(RunId run, std::string record);
 
   /// Takes records as recorded elsewhere. Trials that wait for the answer to a final value get it.
   void acknowledge(const std::vector<AcknowledgedRange>& ranges);
 
+  /// Sets who receives records, each when it has been written.
   void on_records(Listener listener);
+  /// Sets who is told that records cannot be written for now, and when that is over.
   void on_trouble(TroubleListener listener);
 
   /// Calls back when the last run has ended and everything is written; at once when that is so.
@@ -113,6 +115,7 @@ class Keeper {
   /// @returns          the position to go on from; `written_end()` when there is no more
   std::uint64_t replay(std::uint64_t from, std::size_t max_bytes, std::string& out);
 
+  /// The position behind the last record that is written.
   [[nodiscard]] std::uint64_t written_end() const noexcept;
 
   /// Runs that live or wait to be started.
@@ -134,7 +137,7 @@ class Keeper {
 /// Where a keeper keeps its own files: `DIRECTORY/keeper`.
 [[nodiscard]] std::filesystem::path keeper_directory(const std::filesystem::path& experiment_directory);
 
-/// Parent of the directories of all runs.
+/// Parent of the directories of all runs: `environments/ENVIRONMENT/trials` of `environment` in `experiment_directory`.
 [[nodiscard]] std::filesystem::path trials_directory(
     const std::filesystem::path& experiment_directory, std::string_view environment);
 

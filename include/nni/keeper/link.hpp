@@ -58,7 +58,7 @@ class Link {
   virtual void close() = 0;
 
  protected:
-  std::string out_;
+  std::string out_;  ///< what shall be sent
 };
 
 /// A link over a connected Unix socket.

@@ -33,6 +33,7 @@ class Lock {
   /// Gives the lock back after an orderly end.
   void release() noexcept;
 
+  /// True between `acquire` and `release`.
   [[nodiscard]] bool held() const noexcept { return file_ >= 0; }
 
  private:

@@ -32,8 +32,10 @@ inline constexpr std::uint8_t protocol_version = 1;
 /// Largest payload of a frame; a metric of a trial is limited to less by its channel.
 inline constexpr std::size_t max_frame_payload = 64 * 1024 * 1024;
 
+/// Bytes before the payload of a frame.
 inline constexpr std::size_t frame_header_size = 16;
 
+/// What a frame carries.
 enum class FrameType : std::uint8_t {
   // manager to keeper
   hello = 1,        ///< `Hello`
@@ -57,12 +59,15 @@ enum class FrameType : std::uint8_t {
 
 /// A frame as it lies in the receiver's buffer.
 struct Frame {
-  FrameType type{};
-  std::uint64_t sequence = 0;
-  std::string_view payload;
+  FrameType type{};            ///< what it carries
+  std::uint64_t sequence = 0;  ///< number of the command, or position of the record
+  std::string_view payload;    ///< in the form of `Writer`
 };
 
-/// Appends a frame.
+/// Appends a frame to `out`.
+/// @param out       grows
+/// @param type      what it carries
+/// @param sequence  number of the command, or position of the record
 /// @param write  called with a `Writer` for the payload
 template <class Write>
 void append_frame(std::string& out, FrameType type, std::uint64_t sequence, Write&& write) {
@@ -102,9 +107,9 @@ class Hello {
  public:
   Hello() = default;
 
-  std::string experiment;  ///< id; a keeper serves one experiment only
-  std::string owner;       ///< for people who meet the lock: program, pid and host
-  std::uint64_t pid = 0;
+  std::string experiment;                ///< id; a keeper serves one experiment only
+  std::string owner;                     ///< for people who meet the lock: program, pid and host
+  std::uint64_t pid = 0;                 ///< its process
   std::vector<std::string> environment;  ///< `NAME=value`, inherited by trials
 };
 
@@ -113,11 +118,11 @@ class JobTemplate {
  public:
   JobTemplate() = default;
 
-  std::uint64_t id = 0;
+  std::uint64_t id = 0;                  ///< number by which starts name it
   std::vector<std::string> arguments;    ///< the program first
   std::string directory;                 ///< absolute
   std::vector<std::string> environment;  ///< `NAME=value`, in addition to what is inherited
-  bool discard_output = false;
+  bool discard_output = false;           ///< what the trial prints goes to /dev/null instead of files
 
   friend bool operator==(const JobTemplate&, const JobTemplate&) = default;
 };
@@ -127,8 +132,8 @@ class StartOrder {
  public:
   StartOrder() = default;
 
-  std::uint64_t job = 0;  ///< id of its template
-  RunId run;
+  std::uint64_t job = 0;                 ///< id of its template
+  RunId run;                             ///< trial and attempt
   std::string record;                    ///< parameter record that the trial gets on request
   std::vector<std::string> environment;  ///< `NAME=value` of this run alone; wins over everything
 };
@@ -138,9 +143,9 @@ class LiveRun {
  public:
   LiveRun() = default;
 
-  RunId run;
-  process::Identity process;
-  TimePoint started{};
+  RunId run;                  ///< trial and attempt
+  process::Identity process;  ///< leader of its process group
+  TimePoint started{};        ///< wall clock
 };
 
 /// The keeper introduces itself.
@@ -148,40 +153,51 @@ class Welcome {
  public:
   Welcome() = default;
 
-  std::string boot;  ///< boot id of its machine
-  std::uint64_t pid = 0;
-  std::string directory;  ///< parent of the runs' directories
-  std::uint64_t next_position = 0;
-  bool restarted = false;  ///< a keeper before this one ended without leave: its live runs were ended
-  std::vector<LiveRun> live;
+  std::string boot;                 ///< boot id of its machine
+  std::uint64_t pid = 0;            ///< the keeper's process
+  std::string directory;            ///< parent of the runs' directories
+  std::uint64_t next_position = 0;  ///< that the next record gets
+  bool restarted = false;           ///< a keeper before this one ended without leave: its live runs were ended
+  std::vector<LiveRun> live;        ///< runs that live now
 };
 
 /// One thing that happened, in the order of the spool.
 class Record {
  public:
-  enum class Kind : std::uint8_t { started = 1, ended = 2, metric = 3, garbage = 4 };
+  /// What happened.
+  enum class Kind : std::uint8_t {
+    started = 1,  ///< a run has begun
+    ended = 2,    ///< a run has ended, or could not be started
+    metric = 3,   ///< a trial reported a value
+    garbage = 4   ///< a trial sent what could not be understood
+  };
 
   Record() = default;
+  /// @param what   kind
+  /// @param which  run
+  /// @param when   wall time
   Record(Kind what, RunId which, TimePoint when) : kind(what), run(which), at(when) {}
 
-  Kind kind = Kind::started;
-  RunId run;
-  TimePoint at{};
-  std::uint64_t position = 0;  ///< carried by header or spool, not by the payload
-  process::Identity process;   ///< of *started* and *ended*; pid 0 when it was never started
-  TimePoint started{};         ///< of *ended*: when it had begun; zero when it never did
-  JobEnd end;                  ///< of *ended*
-  MetricKind metric = MetricKind::intermediate;
-  std::uint32_t sequence = 0;  ///< of *metric*
-  std::string text;            ///< value of *metric*, text of *garbage*
+  Kind kind = Kind::started;                     ///< what happened
+  RunId run;                                     ///< to which run
+  TimePoint at{};                                ///< when, by the wall clock
+  std::uint64_t position = 0;                    ///< carried by header or spool, not by the payload
+  process::Identity process;                     ///< of *started* and *ended*; pid 0 when it was never started
+  TimePoint started{};                           ///< of *ended*: when it had begun; zero when it never did
+  JobEnd end;                                    ///< of *ended*
+  MetricKind metric = MetricKind::intermediate;  ///< of *metric*
+  std::uint32_t sequence = 0;                    ///< of *metric*
+  std::string text;                              ///< value of *metric*, text of *garbage*
 };
 
 /// Positions first, first + 1, ... that are recorded.
 struct AcknowledgedRange {
-  std::uint64_t first = 0;
-  std::uint64_t count = 0;
+  std::uint64_t first = 0;  ///< from 1
+  std::uint64_t count = 0;  ///< how many
 };
 
+/// @name Encoders: append the payload of a frame to `out`.
+/// @{
 void encode(Writer& out, const Hello& what);
 void encode(Writer& out, const JobTemplate& what);
 void encode(Writer& out, const StartOrder& what);
@@ -190,8 +206,10 @@ void encode(Writer& out, const Record& what);
 void encode_kill(Writer& out, RunId run, StopReason why);
 void encode_parameters(Writer& out, RunId run, std::string_view record);
 void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>& ranges);
+/// @}
 
-/// Decoders: the value, or `Errc::protocol` with the name of what is broken. They accept exactly what the encoders write.
+/// @name Decoders: the value, or `Errc::protocol` with the name of what is broken. They accept exactly what the encoders write.
+/// @{
 [[nodiscard]] Result<Hello> decode_hello(std::string_view payload);
 [[nodiscard]] Result<JobTemplate> decode_job(std::string_view payload);
 [[nodiscard]] Result<StartOrder> decode_start(std::string_view payload);
@@ -200,6 +218,7 @@ void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>& ranges);
 [[nodiscard]] Result<std::pair<RunId, StopReason>> decode_kill(std::string_view payload);
 [[nodiscard]] Result<std::pair<RunId, std::string>> decode_parameters(std::string_view payload);
 [[nodiscard]] Result<std::vector<AcknowledgedRange>> decode_ranges(std::string_view payload);
+/// @}
 
 }  // namespace nni::keeper
 

@@ -31,6 +31,10 @@ class Session final : public LinkUser, public std::enable_shared_from_this<Sessi
     std::function<void(Session&)> over;
   };
 
+  /// @param keeper  carries out what the manager asks for; outlives this object
+  /// @param link    to the other side
+  /// @param host    decides who may come in
+  /// @param log     is told about a peer that breaks the protocol
   Session(Keeper& keeper, std::shared_ptr<Link> link, Host host, Log log);
   ~Session() = default;
 

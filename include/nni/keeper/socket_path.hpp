@@ -26,6 +26,7 @@ class SocketPath {
     if (directory_ >= 0) ::close(directory_);
   }
 
+  /// The address to bind or to connect to.
   [[nodiscard]] boost::asio::local::stream_protocol::endpoint endpoint() const {
     return boost::asio::local::stream_protocol::endpoint("/proc/self/fd/" + std::to_string(directory_) + "/" + name_);
   }

@@ -48,9 +48,11 @@ class Spool {
   ///                be read or written
   void open(const std::filesystem::path& path, const Visitor& visit);
 
+  /// True after `open`.
   [[nodiscard]] bool is_open() const noexcept { return file_.is_open(); }
 
   /// Adds a record to the buffer.
+  /// @param payload  any bytes; copied
   /// @param keep  the record stays in the file beyond its acknowledgement, until `release`
   /// @returns     its position
   std::uint64_t append(std::string_view payload, bool keep = false);
@@ -67,16 +69,17 @@ class Spool {
   /// so it comes last, when everybody was told what was written. What is in the buffer is written first.
   void tidy();
 
-  /// Takes positions as acknowledged; unknown ones are ignored.
+  /// Takes `count` positions from `first` on as acknowledged; unknown ones are ignored.
   void acknowledge(std::uint64_t first, std::uint64_t count);
 
-  /// Gives up a record that was kept.
+  /// Gives up the record at `position`, which was kept.
   void release(std::uint64_t position);
 
   /// Calls `visit` for written, unacknowledged records from a position on, in order.
   ///
   /// @param from       first position of interest
   /// @param max_bytes  stops after about this much
+  /// @param visit      called for each
   /// @returns          the position to go on from; `written_end()` when there is no more
   /// @throws Error  when the file cannot be read, `Errc::store_corrupt` when a record in it is not what was written
   std::uint64_t read(std::uint64_t from, std::size_t max_bytes, const Visitor& visit);

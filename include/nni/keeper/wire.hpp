@@ -13,14 +13,17 @@
 namespace nni::keeper {
 
 /// Appends values in the compact form that frames and spool records share: integers in groups of seven bits, the lowest
-/// first; texts with their length before them.
+/// first; texts with their length in bytes before them.
+/// Source: "LEB128" of the DWARF 5 standard, section 7.6, and for negative numbers the zigzag of Protocol Buffers' encoding.
 class Writer {
  public:
   /// @param out  is appended to
   explicit Writer(std::string& out) noexcept : out_(&out) {}
 
+  /// Appends one byte.
   void byte(std::uint8_t value) { out_->push_back(static_cast<char>(value)); }
 
+  /// Appends an integer: one byte below 128, ten at most.
   void number(std::uint64_t value) {
     while (value >= 0x80) {
       byte(static_cast<std::uint8_t>(value | 0x80));
@@ -29,20 +32,24 @@ class Writer {
     byte(static_cast<std::uint8_t>(value));
   }
 
-  void integer(std::int64_t value) {  // small negative numbers stay short
+  /// Appends an integer with a sign; small negative numbers stay short.
+  void integer(std::int64_t value) {
     number((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
   }
 
+  /// Appends any bytes, behind their number.
   void text(std::string_view value) {
     number(value.size());
     out_->append(value);
   }
 
+  /// Appends trial and attempt.
   void run(RunId value) {
     number(value.trial.number);
     number(value.attempt);
   }
 
+  /// Appends a wall time, milliseconds since 1970.
   void time(TimePoint value) { integer(to_epoch_ms(value)); }
 
  private:
@@ -53,11 +60,15 @@ class Writer {
 /// is false: callers check once, at the end.
 class Reader {
  public:
+  /// @param input  outlives the reader and the texts that it gives
   explicit Reader(std::string_view input) noexcept : rest_(input) {}
 
+  /// False after the first thing that cannot be there.
   [[nodiscard]] bool ok() const noexcept { return ok_; }
+  /// True when nothing is left.
   [[nodiscard]] bool at_end() const noexcept { return rest_.empty(); }
 
+  /// As `Writer::byte` wrote it; 0 behind the end.
   std::uint8_t byte() noexcept {
     if (rest_.empty()) {
       fail();
@@ -68,6 +79,7 @@ class Reader {
     return value;
   }
 
+  /// As `Writer::number` wrote it.
   std::uint64_t number() noexcept {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -79,11 +91,13 @@ class Reader {
     return 0;
   }
 
+  /// As `Writer::integer` wrote it.
   std::int64_t integer() noexcept {
     const std::uint64_t value = number();
     return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
   }
 
+  /// As `Writer::text` wrote it: a view into the input.
   std::string_view text() noexcept {
     const std::uint64_t size = number();
     if (size > rest_.size()) {
@@ -95,6 +109,7 @@ class Reader {
     return value;
   }
 
+  /// As `Writer::run` wrote it; the number of a trial is not 0.
   RunId run() noexcept {
     RunId value;
     value.trial.number = number();
@@ -104,6 +119,7 @@ class Reader {
     return value;
   }
 
+  /// As `Writer::time` wrote it.
   TimePoint time() noexcept { return from_epoch_ms(integer()); }
 
   /// A count of things that follow, each of at least one byte: no forged count makes the reader reserve memory.
@@ -116,6 +132,7 @@ class Reader {
     return static_cast<std::size_t>(value);
   }
 
+  /// Takes the input as broken from here on.
   void fail() noexcept {
     ok_ = false;
     rest_ = {};
@@ -126,7 +143,8 @@ class Reader {
   bool ok_ = true;
 };
 
-/// Integers of fixed width, lowest byte first, for headers.
+/// @name Integers of fixed width, lowest byte first, for headers; `at` has room for 4 or 8 bytes.
+/// @{
 inline void store_u32(char* at, std::uint32_t value) noexcept {
   for (int i = 0; i < 4; ++i) at[i] = static_cast<char>(value >> (8 * i));
 }
@@ -143,6 +161,8 @@ inline void store_u64(char* at, std::uint64_t value) noexcept {
   for (int i = 0; i < 8; ++i) value |= static_cast<std::uint64_t>(static_cast<unsigned char>(at[i])) << (8 * i);
   return value;
 }
+
+/// @}
 
 /// The checksum of the spool; it lives with the vocabulary.
 using nni::crc32c;

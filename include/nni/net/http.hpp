@@ -47,9 +47,10 @@ class ResponseHead {
 ///
 /// @param text  what has arrived so far
 /// @returns     nothing while the head is incomplete, an error when it is not HTTP
+/// Source: RFC 9112, sections 4 to 6.
 [[nodiscard]] Result<std::optional<ResponseHead>> parse_response_head(std::string_view text);
 
-/// Decodes a chunked body that arrives piece by piece.
+/// Decodes a chunked body that arrives piece by piece. Source: RFC 9112, section 7.1.
 class ChunkDecoder {
  public:
   /// @param input   next bytes of the connection; what was used is removed from the front

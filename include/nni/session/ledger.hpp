@@ -27,7 +27,7 @@ enum class PauseReason : std::uint8_t {
 
 /// Settings of a ledger.
 struct LedgerOptions {
-  Objectives objectives{};
+  Objectives objectives{};                                               ///< which final results are better
   std::size_t concurrency = 1;                                           ///< live runs at most, 1 or more
   std::uint64_t max_trials = std::numeric_limits<std::uint64_t>::max();  ///< trials ever ordered
   std::uint32_t max_losses = 3;        ///< runs that may be lost before the trial counts as failed, without retries
@@ -53,12 +53,12 @@ struct LedgerCounts {
   std::uint64_t late = 0;           ///< messages of runs that had ended
 };
 
-/// The state of an experiment's trials, as a pure state machine: events in, records and effects out.
+/// The state of an experiment's trials, as a pure state machine: events in, records and effects `out`.
 ///
-/// It performs no I/O and knows no time but what it is told, so the whole orchestration is tested as a table. It
+/// It performs no I/O and knows no time but the wall time `now` that it is told, so the whole orchestration is tested as a table. It
 /// holds live trials only; what has ended is in the data store.
 ///
-/// Rules (design, sections 4.1, 18 and 19):
+/// Rules (docs/concepts, "How a trial ends"):
 ///  - an intent is recorded before a run is submitted;
 ///  - exit 0 with a final value is SUCCEEDED with it, without one SUCCEEDED without a value; a final value and then
 ///    another end is FAILED with the value kept; a value that is not finite is told to the advisor as a failure;
@@ -73,6 +73,7 @@ struct LedgerCounts {
 ///  - a trial in its pause takes no place of the concurrency.
 class Ledger {
  public:
+  /// @param options  limits and rules; two of them can be changed later
   explicit Ledger(LedgerOptions options);
 
   /// Takes over what a store knew: unfinished trials wait, or wait for `adopted` if they have an open run.
@@ -88,7 +89,7 @@ class Ledger {
   /// A trial that had ended is to be tried again: it waits. After `restore`, before everything else.
   void reopen(TrialJobDetail ended);
 
-  /// What became of an open run.
+  /// What became of an open run, by the `report` of its service.
   void adopted(const JobReport& report, TimePoint now, Transition& out);
 
   /// Suggestions to ask the advisor for, so that live + waiting + requested reaches the concurrency within budget.
@@ -97,7 +98,7 @@ class Ledger {
   /// The advisor was asked for so many.
   void requested(std::size_t count) noexcept { requested_ += count; }
 
-  /// The advisor ordered a trial. @returns its id
+  /// The advisor ordered `what`. @returns the id of the trial
   TrialId order(NewTrial what, TimePoint now, Transition& out);
 
   /// The advisor has nothing more for now; it is asked again after the next end of a trial.
@@ -116,13 +117,13 @@ class Ledger {
   /// A waiting trial can never run; it ends as failed, with the reason.
   void refuse(TrialId trial, std::string reason, TimePoint now, Transition& out);
 
-  /// A training service told something. For `JobEnded` all messages of the run must have been given before.
+  /// A training service told `what`. For `JobEnded` all messages of the run must have been given before.
   void event(const JobEvent& what, TimePoint now, Transition& out);
 
-  /// A trial said something.
+  /// A trial said `what`.
   void message(TrialMessage what, Transition& out);
 
-  /// Stops a trial in any state; unknown or ended trials are ignored.
+  /// Stops a trial in any state, for the reason `why`; unknown or ended trials are ignored.
   void cancel(TrialId trial, StopReason why, TimePoint now, Transition& out);
 
   /// No further trial starts. Runs that are alive go on until they end or are cancelled.
@@ -137,7 +138,9 @@ class Ledger {
   /// Lifts a reason.
   void resume(PauseReason why) noexcept { paused_ &= ~bit(why); }
 
+  /// True while there is a reason for a pause.
   [[nodiscard]] bool paused() const noexcept { return paused_ != 0; }
+  /// True while this is one of the reasons.
   [[nodiscard]] bool paused(PauseReason why) const noexcept { return (paused_ & bit(why)) != 0; }
 
   /// The advisor may have more to suggest than it said, for instance because of another search space.
@@ -173,6 +176,7 @@ class Ledger {
   /// A live or waiting trial as people see it; nothing for others.
   [[nodiscard]] std::optional<TrialJobDetail> detail(TrialId trial) const;
 
+  /// Trials and runs by state.
   [[nodiscard]] const LedgerCounts& counts() const noexcept { return counts_; }
 
  private:

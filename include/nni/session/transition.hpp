@@ -23,6 +23,7 @@ enum class Strength : std::uint8_t {
 class Submit {
  public:
   Submit() = default;
+  /// @param what  the run, and everything that it needs
   explicit Submit(TrialJobForm what) : form(std::make_unique<TrialJobForm>(std::move(what))) {}
   std::unique_ptr<TrialJobForm> form;  ///< apart, because an action is moved several times
 };
@@ -31,41 +32,47 @@ class Submit {
 class Cancel {
  public:
   Cancel() = default;
+  /// @param which   the run
+  /// @param reason  decides the status with which its trial ends
   Cancel(RunId which, StopReason reason) : run(which), why(reason) {}
-  RunId run;
-  StopReason why = StopReason::user;
+  RunId run;                          ///< which run
+  StopReason why = StopReason::user;  ///< decides the status with which its trial ends
 };
 
 /// Tell the trial that its message is kept.
 class Acknowledge {
  public:
   Acknowledge() = default;
+  /// @param delivery  as it came with the message
   explicit Acknowledge(Receipt delivery) : receipt(delivery) {}
-  Receipt receipt;
+  Receipt receipt;  ///< as it came with the message
 };
 
 /// Tell the advisor a value of a running trial.
 class ReportMetric {
  public:
   ReportMetric() = default;
+  /// @param what  the value
   explicit ReportMetric(Metric what) : metric(std::move(what)) {}
-  Metric metric;
+  Metric metric;  ///< the value and its run
 };
 
 /// Tell the advisor that a trial has ended.
 class ReportOutcome {
  public:
   ReportOutcome() = default;
+  /// @param what  how it ended
   explicit ReportOutcome(TrialOutcome what) : outcome(std::move(what)) {}
-  TrialOutcome outcome;
+  TrialOutcome outcome;  ///< which trial, and how it ended
 };
 
 /// Give a placement back to the scheduler.
 class Release {
  public:
   Release() = default;
+  /// @param what  as the scheduler returned it
   explicit Release(Placement what) : placement(std::move(what)) {}
-  Placement placement;
+  Placement placement;  ///< as the scheduler returned it
 };
 
 /// Tell the observers that a trial has ended. It waits for no record: people see what happens, and a resume tells again
@@ -73,6 +80,7 @@ class Release {
 class Announce {
  public:
   Announce() = default;
+  /// @param what  the trial in its final state
   explicit Announce(TrialJobDetail what) : detail(std::make_unique<TrialJobDetail>(std::move(what))) {}
   std::unique_ptr<TrialJobDetail> detail;  ///< apart, because an action is moved several times
 };
@@ -82,17 +90,20 @@ class Announce {
 class Forget {
  public:
   Forget() = default;
+  /// @param which  the run
   explicit Forget(RunId which) : run(which) {}
-  RunId run;
+  RunId run;  ///< which run
 };
 
 /// Let a trial wait before its next attempt, and call `Ledger::retry_due` then.
 class RetryLater {
  public:
   RetryLater() = default;
+  /// @param which  the trial
+  /// @param span   from now on
   RetryLater(TrialId which, Duration span) : trial(which), pause(span) {}
-  TrialId trial;
-  Duration pause{};
+  TrialId trial;     ///< which trial
+  Duration pause{};  ///< from now on
 };
 
 /// Something that a ledger wants done.
@@ -103,9 +114,11 @@ using Action =
 class Effect {
  public:
   Effect() = default;
+  /// @param strength  of the records of its transition
+  /// @param what      is to be done then
   Effect(Strength strength, Action what) : waits_for(strength), action(std::move(what)) {}
-  Strength waits_for = Strength::now;
-  Action action;
+  Strength waits_for = Strength::now;  ///< how strongly the records of its transition must be kept before
+  Action action;                       ///< what is to be done then
 };
 
 /// What a step of the ledger leads to: records to keep, then effects to carry out, both in order.
@@ -113,6 +126,7 @@ class Transition {
  public:
   Transition() = default;
 
+  /// True when there is nothing to do.
   [[nodiscard]] bool empty() const noexcept { return records.empty() && effects.empty(); }
 
   /// Forgets everything but the memory, so that a loop can use one transition for all its steps.
@@ -121,8 +135,8 @@ class Transition {
     effects.clear();
   }
 
-  std::vector<StoreEvent> records;
-  std::vector<Effect> effects;
+  std::vector<StoreEvent> records;  ///< to append to the store, in order
+  std::vector<Effect> effects;      ///< to carry out, in order, each when its records are kept strongly enough
 };
 
 }  // namespace nni

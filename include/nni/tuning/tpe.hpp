@@ -48,8 +48,10 @@ struct TpeOptions {
 ///
 /// In a space of at most 2^20 configurations none is suggested twice, and when all were suggested there is nothing
 /// more. When the space changes, every trial that fits the new one counts there with its result; the others are put
-/// aside, and count again in a space that they fit. Cost of one suggestion: about (results x dimensions x candidates) / 4 floating point operations; memory about
-/// 12 bytes per result and dimension. Both grow with the number of results without limit.
+/// aside, and count again in a space that they fit.
+///
+/// Cost of one suggestion: about (results x dimensions x candidates) / 4 floating point operations; memory about 12 bytes
+/// per result and dimension. Both grow with the number of results without limit.
 ///
 /// Sources: Bergstra, Bardenet, Bengio, Kegl, "Algorithms for hyper-parameter optimization", NeurIPS 2011;
 /// Watanabe, "Tree-structured Parzen estimator: understanding its algorithm components and their roles for better
