@@ -6,7 +6,8 @@
 Every namespace, type, concept, function, variable and enumerator says what it is. A function with several parameters says
 what each of them is, by @param or by naming it in its sentences; of one parameter the sentence is enough. Constructors and
 destructors that take nothing, copies and moves need no words, and what a policy has because its concept asks for it needs
-none of its own. "As ..." and "The same ..." refer to the function above.
+none of its own. "As ..." and "The same ..." refer to the function above. The heading of a group (@name) speaks for its
+members, and a class may say once, in code letters, what a parameter of its members is.
 """
 import pathlib
 import re
@@ -28,9 +29,12 @@ def is_special(owner, member):
                for parameter in member.findall("param"))
 
 
-def problems_of(kind, owner, member):
-    """Yields (symbol, what it lacks); the first is the member itself."""
-    name, text = f"{owner}::{member.findtext('name')}", words(member)
+def problems_of(kind, owner, member, heading, common):
+    """Yields (symbol, what it lacks); the first is the member itself.
+
+    heading: of the group that it is in, or nothing; common: names of parameters that its class explains
+    """
+    name, text = f"{owner}::{member.findtext('name')}", words(member) or heading
     if is_special(owner, member):
         return
     yield name, None if text else "has no comment"
@@ -41,8 +45,8 @@ def problems_of(kind, owner, member):
     names = [parameter.findtext("declname") for parameter in member.findall("param") if parameter.findtext("declname")]
     lists = [one for one in member.iter("parameterlist") if one.get("kind") == "param"]
     told = {parameter.text for one in lists for parameter in one.iter("parametername")}
-    silent = [one for one in names if one not in told and not re.search(rf"\b{one}\b", text)]
-    if silent and text and (told or len(names) > 1):
+    silent = [one for one in names if one not in told | common and not re.search(rf"\b{one}\b", text)]
+    if silent and text and text != heading and (told or len(names) > 1):
         yield name, f"does not say what {', '.join(silent)} is"
 
 
@@ -63,12 +67,16 @@ def main(folder):
         seen.add(owner)
         if not words(compound):
             found.add(f"{owner} has no comment")
+        common = {code.text for part in compound.findall("detaileddescription") + compound.findall("briefdescription")
+                  for code in part.iter("computeroutput")}
+        headings = {member.get("id"): section.findtext("header", "") for section in compound.findall("sectiondef")
+                    if section.get("kind") == "user-defined" for member in section.findall("memberdef")}
         for member in compound.iter("memberdef"):
             if member.get("prot") == "private" or member.get("kind") == "define":
                 continue
             place = member.find("location")
             where = f"{place.get('file')}:{place.get('line')}" if place is not None else ""
-            for symbol, lack in problems_of(member.get("kind"), owner, member):
+            for symbol, lack in problems_of(member.get("kind"), owner, member, headings.get(member.get("id"), ""), common):
                 seen.add(symbol)
                 if lack:
                     found.add(f"{where}: {symbol} {lack}")
