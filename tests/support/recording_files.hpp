@@ -52,7 +52,8 @@ inline std::size_t power_loss_images() {
 /// An image follows from a moment and from chance. What was synced before the moment is there; of what was only
 /// written, each page of 4096 bytes may be on the disk as it was, as it was last, or torn: then each of its sectors
 /// of 512 bytes shows any of the contents that it ever had since the sync. The length of a file is one of those that it
-/// had. Names that were made, given or taken since their directory was synced are there up to any one of them.
+/// had. Names that were made, given or taken since their directory was synced are there up to any one of them; what
+/// lies in a directory whose own name is not there is gone.
 ///
 /// A sync that fails loses what it should have brought to the disk, in pieces: no later sync covers that.
 class RecordingFiles : public nni::files::System {
@@ -228,7 +229,8 @@ class RecordingFiles : public nni::files::System {
       const std::size_t kept = random_() % (pending_names_.size() + 1);
       for (std::size_t index = 0; index < kept; ++index) apply_name(log_[pending_names_[index]]);
       for (const Path& directory : directories_) image_.directories.insert(relative(directory));
-      for (const auto& [path, inode] : names_) image_.files[relative(path)] = content(inode, random_);
+      for (const auto& [path, inode] : names_)
+        if (is_reachable(path)) image_.files[relative(path)] = content(inode, random_);
       return std::move(image_);
     }
 
@@ -258,8 +260,16 @@ class RecordingFiles : public nni::files::System {
           break;
         }
         case Step::Kind::sync_directory: sync_names(step.path); break;
-        default: pending_names_.push_back(at);
+        default:
+          if (step.kind == Step::Kind::make_directory) made_.insert(step.path);
+          pending_names_.push_back(at);
       }
+    }
+
+    bool is_reachable(const Path& path) const {
+      for (Path above = path.parent_path(); above != above.parent_path(); above = above.parent_path())
+        if (made_.count(above) != 0 && directories_.count(above) == 0) return false;
+      return true;
     }
 
     void sync_names(const Path& directory) {
@@ -351,7 +361,8 @@ class RecordingFiles : public nni::files::System {
     std::map<std::size_t, std::string> contents_;  // synced
     std::map<std::size_t, std::vector<std::size_t>> unsynced_;
     std::map<Path, std::size_t> names_;  // synced
-    std::set<Path> directories_;
+    std::set<Path> made_;                // directories
+    std::set<Path> directories_;         // synced
     std::vector<std::size_t> pending_names_;
   };
 

@@ -21,7 +21,8 @@ namespace nni::files {
 /// @param directory  empty: the current one
 [[nodiscard]] boost::system::error_code sync_directory(System& system, const std::filesystem::path& directory);
 
-/// Makes a directory and those above it, so that their names survive a loss of power.
+/// Makes a directory and those above it, so that their names survive a loss of power: also that of one which another
+/// call has made and could not sync.
 /// @param system  makes the calls
 /// @param wanted  the directory
 /// @returns       success also when it existed before

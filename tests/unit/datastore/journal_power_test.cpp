@@ -224,3 +224,38 @@ TEST_CASE("journal: what a loss of power left goes on, and survives the next one
     CHECK(loss.strange == 0);
   }
 }
+
+TEST_CASE("journal: whichever call of making it fails, what is called synced later survives a loss of power",
+          "[datastore][journal][power]") {
+  const std::vector<StoreEvent> events = StoreScript().succeeded(1, "0.5").events();
+  std::vector<std::string> appended;
+  for (const StoreEvent& event : events) appended.push_back(text_of(event));
+  Runtime runtime;
+  std::size_t refused = 0;
+  for (std::size_t number = 1;; ++number) {
+    const nni_test::TemporaryDirectory place;
+    const auto failing = std::make_shared<nni_test::FailingFiles>();
+    const auto files = std::make_shared<RecordingFiles>(place.path(), failing);
+    Journal store{{.directory = place.path(), .system = files}};
+    failing->fail_call(number, EIO);
+    try {
+      runtime.run(store.open(runtime.context(), id));
+    } catch (const Error&) {
+      ++refused;
+      runtime.run(store.open(runtime.context(), id));
+    }
+    if (failing->failures() == 0) {
+      runtime.run(store.close());
+      break;
+    }
+    runtime.run(store.synced(store.append(events)));
+    files->mark(appended.size());
+    runtime.run(store.close());
+
+    INFO("call " << number << ", " << to_string(failing->calls()[number - 1]));
+    const Loss loss = look_at(runtime, *files, appended, number, 12);
+    CHECK(loss.missing == 0);
+    CHECK(loss.refused == 0);
+  }
+  CHECK(refused > 3);
+}

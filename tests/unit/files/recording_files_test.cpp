@@ -57,6 +57,23 @@ TEST_CASE("without a sync of the directory a file may have no name", "[files][po
   CHECK(there > 0);
 }
 
+TEST_CASE("a file is gone with a directory whose name was not synced", "[files][power]") {
+  const nni_test::TemporaryDirectory place;
+  const auto files = std::make_shared<RecordingFiles>(place.path());
+  REQUIRE(files->make_directory(place.path() / "made", 0777) == 0);
+  File file;
+  REQUIRE_FALSE(file.open(place.path() / "made" / "a", Access::create, files));
+  REQUIRE_FALSE(nni::files::sync_directory(*files, place.path() / "made"));
+  files->mark(1);
+
+  std::size_t missing = 0;
+  std::size_t there = 0;
+  for (const PowerLossImage& image : files->images(1, 100))
+    if (image.mark == 1) ++(image.files.empty() ? missing : there);
+  CHECK(missing > 0);
+  CHECK(there > 0);
+}
+
 TEST_CASE("pages arrive in any order, and torn", "[files][power]") {
   const nni_test::TemporaryDirectory place;
   const auto files = std::make_shared<RecordingFiles>(place.path());

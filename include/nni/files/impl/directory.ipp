@@ -17,12 +17,23 @@ NNI_INLINE boost::system::error_code sync_directory(System& system, const std::f
 NNI_INLINE boost::system::error_code make_directories(System& system, const std::filesystem::path& wanted) {
   std::error_code failure;
   std::vector<std::filesystem::path> missing;
-  for (std::filesystem::path at = std::filesystem::absolute(wanted).lexically_normal();
-       !at.empty() && !std::filesystem::exists(at, failure) && !failure; at = at.parent_path()) {
+  std::filesystem::path at = std::filesystem::absolute(wanted).lexically_normal();
+  for (; !at.empty() && !std::filesystem::exists(at, failure) && !failure; at = at.parent_path()) {
     if (at.has_filename()) missing.push_back(at);
     if (at == at.parent_path()) break;
   }
   if (failure) return {failure.value(), boost::system::system_category()};
+  if (!at.has_filename()) at = at.parent_path();
+  // Whoever made the last of those that exist may have ended before its name was on the disk. Where that cannot be
+  // looked at, it was not made by us.
+  if (at.has_filename()) {
+    const auto unsynced = sync_directory(system, at.parent_path());
+    const bool is_foreign =
+        unsynced == boost::system::errc::permission_denied ||
+        unsynced == boost::system::errc::operation_not_permitted ||
+        unsynced == boost::system::errc::read_only_file_system;
+    if (unsynced && !is_foreign) return unsynced;
+  }
   for (; !missing.empty(); missing.pop_back()) {
     const int answer = system.make_directory(missing.back(), 0777);
     if (answer < 0 && answer != -EEXIST) return {-answer, boost::system::system_category()};

@@ -175,6 +175,8 @@ NNI_INLINE std::string JournalFile::open(const std::filesystem::path& path, cons
     write_again(found.synced, found.end);
     if ((failure = file_.sync())) throw storage_error("cannot bring " + name + " to the disk", failure);
   }
+  // Nor does anything say that the name of the file ever got there.
+  sync_directory(path.parent_path(), *system);
   begin_at(found.end);
   return remark;
 }
