@@ -216,3 +216,27 @@ TEST_CASE("spool: whichever call fails once, nothing is lost and the next try su
     }
   }
 }
+
+TEST_CASE("spool: one whose name could not be synced when it was made is safe once it was opened again",
+          "[keeper][spool][power]") {
+  const nni_test::TemporaryDirectory place;
+  const auto failing = std::make_shared<FailingFiles>();
+  const auto files = std::make_shared<RecordingFiles>(place.path(), failing);
+  {
+    Spool spool(files);
+    failing->fail_next(Call::sync_directory, EIO);
+    CHECK_THROWS_AS(spool.open(place.path() / "spool", [](std::uint64_t, std::string_view) {}), Error);
+  }
+  Spool spool(files);
+  spool.open(place.path() / "spool", [](std::uint64_t, std::string_view) {});
+  spool.append("a record");
+  REQUIRE(spool.sync() == 0);
+  files->mark(1);
+
+  for (const PowerLossImage& image : files->images(1, 40)) {
+    if (image.mark == 0) continue;
+    const nni_test::TemporaryDirectory disk;
+    image.write_to(disk.path());
+    CHECK(records_of(disk.path() / "spool").size() == 1);
+  }
+}

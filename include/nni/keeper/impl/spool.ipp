@@ -103,6 +103,8 @@ NNI_INLINE void Spool::open(const std::filesystem::path& path, const Visitor& vi
   // The process before this one may have seen a sync fail, after which the kernel takes these bytes for clean. Written
   // again, they are part of the next sync.
   if (const auto refused = write_again()) file_.set_poison(refused);
+  // Nor does anything say that the name of the file ever got to the disk.
+  if (const auto unsynced = files::sync_directory(*system_, path.parent_path())) file_.set_poison(unsynced);
 }
 
 NNI_INLINE boost::system::error_code Spool::load(const Visitor& visit) {
