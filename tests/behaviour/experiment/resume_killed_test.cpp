@@ -3,6 +3,7 @@
 #include "support/catch.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -376,4 +377,7 @@ TEST_CASE("import: what cannot be used is refused, with its place", "[import][er
       results_from_json(R"([{"parameters": {"x": 1}, "value": 1}, {"value": NaN}])"), Catch::Contains("results"));
   CHECK_THROWS_WITH(results_from_json(R"([{"parameters": {"x": 1}, "value": 1}, {"value": "no"}])"),
                     Catch::Contains("results[1].parameters") && Catch::Contains("results[1].value"));
+  std::vector<ResultImported> results = some_results();
+  results[2].history.push_back(std::nan(""));
+  CHECK_THROWS_WITH(detail::check_results(results), Catch::Contains("results[2].history[2]"));
 }

@@ -51,6 +51,9 @@ NNI_INLINE void check_results(const std::vector<ResultImported>& results) {
   for (std::size_t at = 0; at < results.size(); ++at) {
     const std::string key = "results[" + std::to_string(at) + "]";
     if (!std::isfinite(results[at].value)) problems.add(key + ".value", "is not a finite number");
+    for (std::size_t step = 0; step < results[at].history.size(); ++step)
+      if (!std::isfinite(results[at].history[step]))
+        problems.add(key + ".history[" + std::to_string(step) + "]", "is not a finite number");
     boost::system::error_code failure;
     const json::value parameters = parse_json(results[at].parameters.text(), failure);
     if (failure || !parameters.is_object()) problems.add(key + ".parameters", "are not a JSON object");
