@@ -31,7 +31,6 @@ import time
 
 import oracle
 
-SANITIZER = re.compile(r"(Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error:")
 LIMIT = 600  # seconds after which a manager counts as hanging
 
 MANAGER_POINTS = [
@@ -100,7 +99,8 @@ class Experiment:
             environment |= {"NNI_CRASH_POINT": point, "NNI_CRASH_MARK": str(self.directory / f"mark{self.session}")}
         shape = self.shape
         command = [self.tools.manager, self.directory, self.session, shape.trials, shape.concurrency]
-        command += [shape.store, self.sabotage, self.tools.trial, self.directory / "account", *shape.arguments]
+        command += [shape.store, "random", self.sabotage]
+        command += [self.tools.trial, self.directory / "account", *shape.arguments]
         with open(self.output(), "wb") as output:
             self.started = time.monotonic()
             self.process = subprocess.Popen(
@@ -194,32 +194,21 @@ class Experiment:
 
     def check(self, expected):
         """@returns violations; what was counted is in `counts`"""
-        counts, violations = oracle.check(self.directory, self.shape.trials, expected, not self.keepers_killed)
+        counts, findings = oracle.check(self.directory, self.shape.trials, expected, not self.keepers_killed)
         self.counts.update(counts)
-        violations += self.complaints()
+        violations = findings.violations
         if not self.keepers_killed:
             self.counts["live_when_only_manager_died"] = self.counts.pop("live_when_manager_died", 0)
         if not self.keepers_killed and not any(kind in ("adoption", "process") for kind, _ in violations):
             self.counts["adopted"] = self.counts["live_when_only_manager_died"]
         return violations
 
-    def complaints(self):
-        """What a sanitizer found in a keeper or a trial; a manager's exit code tells of its own."""
-        own = self.directory / "crash"
-        files = [own / "keeper" / "keeper.log", *own.glob("environments/*/trials/*/trial.stderr")]
-        texts = {file: file.read_text(errors="replace") for file in files if file.exists()}
-        return [("sanitizer", f"{f}: {text[:2000]}") for f, text in texts.items() if SANITIZER.search(text)]
-
     def remove(self):
         """Ends what is left of it; the directory stays when somebody wants to look at it."""
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        for process in oracle.processes_of(self.directory):
-            try:
-                os.kill(process, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        oracle.end_processes(self.directory)
         if not self.tools.keep:
             shutil.rmtree(self.directory, ignore_errors=True)
 

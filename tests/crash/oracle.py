@@ -1,14 +1,38 @@
 """What must be true of an experiment that was killed and resumed, read from the account that its trials kept, from what
 its tuner was told, and from its store.
 
-`check` compares the three and returns what it counted; each thing that is wrong is a violation, a pair of a kind and a
-sentence.
+`check` compares the three and returns what it counted and found; each thing that is wrong is a violation, a pair of a
+kind and a sentence.
+
+As a program: `oracle.py DIRECTORY TRIALS [--keepers-killed]` checks, and prints a line `looked N KIND` for each kind of
+thing that it looked at, N times, and `wrong KIND: SENTENCE` for each violation; `oracle.py DIRECTORY --end` ends the
+processes of an experiment.
 """
 
+import argparse
+import collections
 import json
 import os
 import pathlib
+import re
+import signal
 import sqlite3
+
+SANITIZER = re.compile(r"(Address|Leak|Thread|UndefinedBehavior)Sanitizer|runtime error:")
+
+
+class Findings:
+    """What was looked at, how often by its kind, and what was wrong."""
+
+    def __init__(self):
+        self.looked, self.violations = collections.Counter(), []
+
+    def expect(self, kind, holds, text):
+        """@returns whether it holds"""
+        self.looked[kind] += 1
+        if not holds:
+            self.violations.append((kind, text))
+        return holds
 
 
 class Run:
@@ -56,6 +80,7 @@ class Store:
     def __init__(self):
         self.status, self.damage = None, None
         self.trials = {}  # sequence: (status, attempts)
+        self.parameters = {}  # sequence: what it was to try
         self.runs = {}  # (sequence, attempt): (job, ended, code, message)
         self.values, self.finals = {}, {}  # (sequence, attempt): values in the order of the store
 
@@ -83,6 +108,8 @@ def read_sqlite(file):
     ):
         store.runs[number - 1, attempt] = tuple(rest)
     sequences = dict(base.execute("SELECT trialJobId, sequenceId FROM TrialJobEvent WHERE event = 'WAITING'"))
+    for sequence, record in base.execute("SELECT sequenceId, data FROM TrialJobEvent WHERE data IS NOT NULL"):
+        store.parameters[sequence] = json.loads(record)["parameters"]
     latest = {}
     for sequence, attempt in store.runs:
         latest[sequence] = max(attempt, latest.get(sequence, 0))
@@ -109,7 +136,9 @@ def read_journal(file):
         sequence = what["trial"] - 1
         run = (sequence, what.get("attempt", 0))
         status, attempts = store.trials.get(sequence, ("WAITING", 0))
-        if what["event"] != "ordered":
+        if what["event"] == "ordered":
+            store.parameters[sequence] = what["parameters"]
+        else:
             attempts = max(attempts, run[1] + 1)
         if what["event"] == "metric":
             store.keep(run, what["kind"], what["value"])
@@ -153,118 +182,154 @@ def results(directory):
     return found
 
 
+def complaints(directory):
+    """What a sanitizer found in a keeper or a trial; a manager's exit code tells of its own."""
+    own = directory / "crash"
+    files = [own / "keeper" / "keeper.log", *own.glob("environments/*/trials/*/trial.stderr")]
+    texts = {file: file.read_text(errors="replace") for file in files if file.exists()}
+    return [("sanitizer", f"{f}: {text[:2000]}") for f, text in texts.items() if SANITIZER.search(text)]
+
+
 def check(directory, trials, expected, manager_only):
     """Checks an experiment that has come to its end.
 
     @param directory     parent of the experiment; holds the accounts
     @param trials        how many there had to be
-    @param expected      `results` of an experiment that nobody killed; None for that one itself
+    @param expected      `results` of an experiment that nobody killed; None where there is none to compare with
     @param manager_only  only managers were killed
-    @returns             (counts, violations)
+    @returns             (counts, `Findings`)
     """
-    violations = []
-
-    def wrong(kind, text):
-        violations.append((kind, text))
-
+    findings = Findings()
+    expect = findings.expect
     account, tuner = read_account(directory / "account"), read_tuner(directory / "tuner")
     store = read_store(directory / "crash")
     counts = {"trials": trials, "runs": len(account), "values": 0, "values_acknowledged": 0}
     counts |= {"finished_trials_lost": 0, "trials_doubled": 0, "values_lost": 0, "values_doubled": 0}
 
-    if store.damage is not None:
-        wrong("store", f"the store is damaged: {store.damage}")
-    if store.status != "DONE":
-        wrong("status", f"the experiment ended as {store.status}")
-    if sorted(store.trials) != list(range(trials)):
-        wrong("count", f"trials {sorted(store.trials)} are recorded, 0 to {trials - 1} had to run")
+    expect("store", store.damage is None, f"the store is damaged: {store.damage}")
+    expect("status", store.status == "DONE", f"the experiment ended as {store.status}")
+    recorded = sorted(store.trials)
+    expect("count", recorded == list(range(trials)), f"trials {recorded} are recorded, 0 to {trials - 1} had to run")
     for sequence, (status, attempts) in store.trials.items():
-        check_trial(sequence, status, attempts, account, store, manager_only, counts, wrong)
-    for name in sorted(set(account) - set(store.runs)):
-        wrong("intent", f"run {name} was started, and no record says so")
-        counts["trials_doubled"] += 1
+        check_trial(sequence, status, attempts, account, store, manager_only, counts, expect)
     for name, run in account.items():
-        check_values(name, run, store, counts, wrong)
-    check_tuner(tuner, store, account, trials, wrong)
+        known = name in store.runs
+        counts["trials_doubled"] += not known
+        expect("intent", known, f"run {name} was started, and no record says so")
+        for _, _, parameters in run.starts:
+            wanted = store.parameters.get(name[0])
+            expect(
+                "parameters",
+                json.loads(parameters) == wanted,
+                f"run {name} was given {parameters}; recorded are {wanted}",
+            )
+        check_values(name, run, store, counts, expect)
+    check_tuner(tuner, store, account, trials, expect)
 
     if expected is not None:
         found = results(directory)
-        if found != expected:
-            differing = [s for s in range(trials) if found.get(s) != expected.get(s)]
-            wrong("result", f"trials {differing} had other parameters or results than without a kill")
+        differing = [s for s in range(trials) if found.get(s) != expected.get(s)]
+        expect("result", found == expected, f"trials {differing} had other parameters or results than without a kill")
     left = processes_of(directory)
-    if left:
-        wrong("process", f"processes {left} are left")
-    return counts, violations
+    expect("process", not left, f"processes {left} are left")
+    found = complaints(directory)
+    expect("sanitizer", not found, "; ".join(text for _, text in found))
+    return counts, findings
 
 
-def check_trial(sequence, status, attempts, account, store, manager_only, counts, wrong):
+def check_trial(sequence, status, attempts, account, store, manager_only, counts, expect):
     """The attempts at one trial: each started once, another only for a reason, the last one complete."""
     name = f"trial {sequence}"
-    if status != "SUCCEEDED":
-        wrong("status", f"{name} ended as {status}")
+    expect("status", status == "SUCCEEDED", f"{name} ended as {status}")
     rows = [attempt for (s, attempt) in store.runs if s == sequence]
-    if rows != list(range(attempts)):
-        wrong("attempt", f"{name} has {attempts} attempts, and records of {rows}")
+    expect("attempt", rows == list(range(attempts)), f"{name} has {attempts} attempts, and records of {rows}")
     started = 0
     for attempt in rows:
         job, ended, code, message = store.runs[sequence, attempt]
         run = account.get((sequence, attempt))
         starts = run.starts if run else []
         started += bool(starts)
-        if len(starts) > 1:
-            counts["trials_doubled"] += 1
-            wrong("doubled", f"run {sequence}.{attempt} was started {len(starts)} times")
+        once = expect("doubled", len(starts) <= 1, f"run {sequence}.{attempt} was started {len(starts)} times")
+        counts["trials_doubled"] += not once
         if attempt == rows[-1]:
-            if (ended, code) != ("exited", 0):
-                wrong("status", f"the last run of {name} ended as {ended} {code}: {message}")
-            if not starts or not run.last:
-                wrong("count", f"the last run of {name} is recorded as complete and is not")
-            if starts and (job or "").split(":")[1:] != [str(starts[0][0]), str(starts[0][1])]:
-                wrong("attempt", f"run {sequence}.{attempt} is recorded as {job} and was {starts[0][:2]}")
+            complete = bool(starts) and run.last
+            text = f"the last run of {name} ended as {ended} {code}: {message}"
+            expect("status", (ended, code) == ("exited", 0), text)
+            expect("count", complete, f"the last run of {name} is recorded as complete and is not")
+            right = not starts or (job or "").split(":")[1:] == [str(starts[0][0]), str(starts[0][1])]
+            text = f"run {sequence}.{attempt} is recorded as {job} and was {starts and starts[0][:2]}"
+            expect("attempt", right, text)
         else:
-            if not message or ended == "exited":
-                wrong("attempt", f"run {sequence}.{attempt} was repeated without a reason ({ended}: {message})")
-            if ended == "not_started" and starts:
-                wrong("attempt", f"run {sequence}.{attempt} was started, its record says that it was not")
-            if run and run.last and ended != "lost":
-                counts["finished_trials_lost"] += 1
-                wrong("attempt", f"run {sequence}.{attempt} had finished and was repeated ({ended}: {message})")
-    if manager_only and started > 1:
-        counts["trials_doubled"] += 1
-        wrong("adoption", f"{name} was started {started} times although only managers were killed")
+            reason = f"({ended}: {message})"
+            has_reason = bool(message) and ended != "exited"
+            expect("attempt", has_reason, f"run {sequence}.{attempt} was repeated without a reason {reason}")
+            honest = ended != "not started" or not starts
+            expect("attempt", honest, f"run {sequence}.{attempt} was started, its record says that it was not")
+            lost = bool(run) and run.last and ended != "lost"
+            counts["finished_trials_lost"] += lost
+            expect("attempt", not lost, f"run {sequence}.{attempt} had finished and was repeated {reason}")
+    if manager_only:
+        text = f"{name} was started {started} times although only managers were killed"
+        counts["trials_doubled"] += not expect("adoption", started <= 1, text)
 
 
-def check_values(name, run, store, counts, wrong):
+def check_values(name, run, store, counts, expect):
     """The values of one run: what was acknowledged is in the store, once and in order; of a complete run, all is."""
     stored, finals = store.values.get(name, []), store.finals.get(name, [])
     counts["values"] += len(run.values)
     counts["values_acknowledged"] += run.kept + 1 + len(run.finals if run.last else [])
-    if len(set(stored)) != len(stored) or len(finals) > 1:
-        counts["values_doubled"] += len(stored) - len(set(stored)) + max(len(finals) - 1, 0)
-        wrong("doubled value", f"run {name}: values are stored more than once: {stored[-20:]}, final {finals}")
-    elif stored != run.values[: len(stored)]:
-        wrong("order", f"run {name}: values are stored as {stored[-20:]}")
-    needed = set(run.values if run.last else range(run.kept + 1))
-    if needed - set(stored):
-        counts["values_lost"] += len(needed - set(stored))
-        wrong("lost value", f"run {name}: values {sorted(needed - set(stored))} were acknowledged and are not stored")
-    if run.last and finals[:1] != run.finals[:1]:
-        counts["values_lost"] += 1
-        wrong("lost value", f"run {name}: the final value {run.finals} was acknowledged, stored is {finals}")
+    doubled = len(stored) - len(set(stored)) + max(len(finals) - 1, 0)
+    counts["values_doubled"] += doubled
+    text = f"run {name}: values are stored more than once: {stored[-20:]}, final {finals}"
+    if expect("doubled value", doubled == 0, text):
+        expect("order", stored == run.values[: len(stored)], f"run {name}: values are stored as {stored[-20:]}")
+    lost = sorted(set(run.values if run.last else range(run.kept + 1)) - set(stored))
+    counts["values_lost"] += len(lost)
+    expect("lost value", not lost, f"run {name}: values {lost} were acknowledged and are not stored")
+    if run.last:
+        text = f"run {name}: the final value {run.finals} was acknowledged, stored is {finals}"
+        counts["values_lost"] += not expect("lost value", finals[:1] == run.finals[:1], text)
 
 
-def check_tuner(tuner, store, account, trials, wrong):
+def check_tuner(tuner, store, account, trials, expect):
     """Each tuner hears of a trial at most once; the last one has heard of all, with their values."""
     for session, told in tuner.items():
         sequences = [sequence for sequence, _ in told]
-        if len(set(sequences)) != len(sequences):
-            wrong("tuner", f"in session {session} the tuner was told more than once: {sequences}")
+        text = f"in session {session} the tuner was told more than once: {sequences}"
+        expect("tuner", len(set(sequences)) == len(sequences), text)
     final = dict(tuner.get(max(tuner, default=0), []))
-    if sorted(final) != list(range(trials)):
-        wrong("tuner", f"in the last session the tuner was told of trials {sorted(final)}")
+    expect("tuner", sorted(final) == list(range(trials)), f"in the last session the tuner was told of {sorted(final)}")
     for sequence, value in final.items():
         attempts = store.trials.get(sequence, ("", 1))[1]
         run = account.get((sequence, attempts - 1))
-        if run and run.finals[:1] != [value]:
-            wrong("tuner", f"the tuner was told {value} of trial {sequence}, which reported {run.finals}")
+        right = run is None or run.finals[:1] == [value]
+        expect("tuner", right, f"the tuner was told {value} of trial {sequence}, which reported {run and run.finals}")
+
+
+def end_processes(directory):
+    """Ends what is left of an experiment."""
+    for process in processes_of(directory):
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=pathlib.Path)
+    parser.add_argument("trials", type=int, nargs="?", default=0)
+    parser.add_argument("--keepers-killed", action="store_true")
+    parser.add_argument("--end", action="store_true")
+    options = parser.parse_args()
+    if options.end:
+        return end_processes(options.directory)
+    _, findings = check(options.directory, options.trials, None, not options.keepers_killed)
+    for kind, number in findings.looked.items():
+        print(f"looked {number} {kind}")
+    for kind, text in findings.violations:
+        print(f"wrong {kind}: {' '.join(text.split())}")
+
+
+if __name__ == "__main__":
+    main()

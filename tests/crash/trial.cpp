@@ -1,7 +1,8 @@
 // A trial of the crash tests, which keeps an account of itself that no part of the library can lose: a line for each
 // thing it does, appended to one file by one write.
 //
-//   crash_trial ACCOUNT timed            a value every 10 ms for as many milliseconds as the parameter "ms" says
+//   crash_trial ACCOUNT timed [PERCENT]  a value every 10 ms for as many milliseconds as the parameter "ms" says, or so
+//                                        many hundredths of that
 //   crash_trial ACCOUNT values N BYTES   N values one after the other, each with so many bytes beside its number; every
 //                                        second trial reports four times as many, so that they do not all end together
 //
@@ -70,7 +71,9 @@ int main(int argc, char** argv) {
   account.say("start " + std::to_string(::getpid()) + " " + std::to_string(self ? self->start_ticks : 0) + " " +
               parameters.text());
   if (timed) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(parameters.get<int>("ms"));
+    const int percent = argc > 3 ? std::atoi(argv[3]) : 100;
+    const auto end =
+        std::chrono::steady_clock::now() + std::chrono::milliseconds(parameters.get<int>("ms") * percent / 100);
     for (int number = 0; std::chrono::steady_clock::now() < end; ++number) {
       report(account, number, 0);
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
