@@ -5,8 +5,6 @@
 
 #include <set>
 
-#include <nni/datastore/convert.hpp>
-
 #include "soak/round.hpp"
 
 namespace nni_soak {
@@ -20,7 +18,10 @@ inline void Round::check(const std::optional<nni::Summary>& summary) {
   check_imports(stored, !summary);
   check_suggestions(stored);
   const bool last = history_.tuners.size() == plan_.phases.size();
-  if (last && plan_.convert_to) check_conversion(stored);
+  if (last && plan_.convert_to) {
+    AnyStore source = memory_ ? *memory_ : plain_store(plan_.store, place_.path());
+    check_copy(*invariants_, stored, source, *plan_.convert_to, id_, plan_.direction);
+  }
   history_.ordered_before = stored.trials.size();
   history_.ended_before.clear();
   for (const nni::TrialJobDetail& trial : stored.trials)
@@ -28,64 +29,14 @@ inline void Round::check(const std::optional<nni::Summary>& summary) {
 }
 
 inline void Round::check_store(const Stored& stored, bool run_failed) {
-  const auto same = [](const nni::TrialJobDetail& one, const nni::TrialJobDetail& other) {
-    return text_of(one) == text_of(other);
-  };
-  std::uint64_t by_status[8] = {};
-  std::uint64_t open = 0;
-  std::vector<const nni::TrialJobDetail*> ranked;
-  std::size_t failed = 0;
-  for (std::size_t index = 0; index < stored.trials.size(); ++index) {
-    const nni::TrialJobDetail& trial = stored.trials[index];
-    invariants_->check("sequence ids have no holes and none is there twice", trial.trial.sequence() == index, [&] {
-      return "trial " + std::to_string(index) + " of the pages has the sequence id " +
-             std::to_string(trial.trial.sequence());
-    });
-    const auto& loaded = stored.loaded[index];
-    invariants_->check("page() and load() agree", loaded && same(*loaded, trial), [&] {
-      return "page: " + text_of(trial) + "\n  load: " + (loaded ? text_of(*loaded) : "nothing");
-    });
-    invariants_->check(
-        "small and large pages agree", index < stored.at_once.size() && same(stored.at_once[index], trial),
-        [&] { return "small pages: " + text_of(trial); });
-    if (trial.status == nni::TrialJobStatus::failed) {
-      invariants_->check(
-          "page() of one state gives those trials", failed < stored.failed.size() && same(stored.failed[failed], trial),
-          [&] { return "missing: " + text_of(trial); });
-      ++failed;
-    }
-    if (is_terminal(trial.status))
-      ++by_status[static_cast<std::size_t>(trial.status)];
-    else
-      ++open;
-    if (trial.status == nni::TrialJobStatus::succeeded && nni::final_number(trial)) ranked.push_back(&trial);
-  }
-  invariants_->check(
-      "the store's counts add up",
-      stored.snapshot.trials == stored.trials.size() && stored.snapshot.unfinished.size() == open &&
-          std::equal(std::begin(by_status), std::end(by_status), std::begin(stored.snapshot.by_status)) &&
-          stored.at_once.size() == stored.trials.size() && stored.failed.size() == failed,
-      [&] {
-        return std::to_string(stored.trials.size()) + " trials in pages, of which " + std::to_string(open) +
-               " are open; the snapshot says " + std::to_string(stored.snapshot.trials) + " and " +
-               std::to_string(stored.snapshot.unfinished.size());
-      });
-  const nni::Objectives goals(plan_.direction);
-  std::stable_sort(ranked.begin(), ranked.end(), [&](const auto* one, const auto* other) {
-    return goals.better(*nni::final_number(*one), *nni::final_number(*other));
-  });
-  bool ranks = ranked.size() == stored.best.size();
-  for (std::size_t index = 0; ranks && index < ranked.size(); ++index) ranks = same(*ranked[index], stored.best[index]);
-  invariants_->check("the ranking of the store is that of a direct search", ranks, [&] {
-    return std::to_string(ranked.size()) + " trials with a value, " + std::to_string(stored.best.size()) + " ranked";
-  });
+  check_readings(*invariants_, stored, plan_.direction);
   if (!history_.failed_any)
     for (const auto& [number, before] : history_.ended_before) {
       const bool reopened = history_.retried_failed && before.status == nni::TrialJobStatus::failed;
       if (reopened) continue;
       invariants_->check(
           "no finished trial is lost or changed by a resume",
-          number <= stored.trials.size() && same(stored.trials[number - 1], before), [&] {
+          number <= stored.trials.size() && text_of(stored.trials[number - 1]) == text_of(before), [&] {
             return "before: " + text_of(before) +
                    "\n  now: " + (number <= stored.trials.size() ? text_of(stored.trials[number - 1]) : "gone");
           });
@@ -344,32 +295,6 @@ inline void Round::check_suggestions(const Stored& stored) {
       return text_of(trial) + "\n  expected " + (expected ? expected->text() : "nothing more");
     });
   }
-}
-
-inline void Round::check_conversion(const Stored& stored) {
-  const nni_test::TemporaryDirectory elsewhere;
-  AnyStore from = memory_ ? *memory_ : plain_store(plan_.store, place_.path());
-  AnyStore to = plain_store(*plan_.convert_to, elsewhere.path());
-  const nni::datastore::Converted copied = nni::datastore::convert(from, to, id_);
-  const Stored there = read(to, id_, plan_.direction, 5);
-  std::uint64_t metrics = 0;
-  for (const auto& values : stored.metrics) metrics += values.size();
-  bool equal =
-      there.trials.size() == stored.trials.size() && copied.trials == stored.trials.size() &&
-      copied.metrics == metrics && there.snapshot.imported.size() == stored.snapshot.imported.size() &&
-      there.snapshot.unfinished.size() == stored.snapshot.unfinished.size();
-  std::string where = "the counts";
-  for (std::size_t index = 0; equal && index < stored.trials.size(); ++index) {
-    equal = text_of(there.trials[index]) == text_of(stored.trials[index]) &&
-            there.metrics[index].size() == stored.metrics[index].size();
-    for (std::size_t value = 0; equal && value < stored.metrics[index].size(); ++value)
-      equal = there.metrics[index][value].run == stored.metrics[index][value].run &&
-              there.metrics[index][value].value == stored.metrics[index][value].value;
-    if (!equal) where = "from: " + text_of(stored.trials[index]) + "\n  to: " + text_of(there.trials[index]);
-  }
-  invariants_->check("a copy in another store is equal", equal, [&] {
-    return std::string(to_string(plan_.store)) + " to " + to_string(*plan_.convert_to) + ": " + where;
-  });
 }
 
 }  // namespace nni_soak

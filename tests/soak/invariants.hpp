@@ -27,15 +27,19 @@ class Invariants {
     for (const char* name : names) counts_.emplace_back(name, 0);
   }
 
+  /// Further ones.
+  void add(const char* name) { counts_.emplace_back(name, 0); }
+
   /// @param name      one of those known
   /// @param expected  for people; a function, since it is rarely needed
+  /// @param times     how often it was looked at
   /// @throws Violation  when it does not hold
   template <class Expected>
-  void check(std::string_view name, bool holds, Expected expected) {
+  void check(std::string_view name, bool holds, Expected expected, std::uint64_t times = 1) {
     const auto found = std::find_if(counts_.begin(), counts_.end(), [&](const auto& row) { return row.first == name; });
     if (found == counts_.end()) throw std::logic_error("no invariant is called \"" + std::string(name) + '"');
     if (!holds) throw Violation(std::string(name) + "\n  " + expected());
-    ++found->second;
+    found->second += times;
   }
 
   [[nodiscard]] std::uint64_t checks() const {

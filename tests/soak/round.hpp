@@ -29,6 +29,7 @@
 #include "soak/invariants.hpp"
 #include "soak/oracle.hpp"
 #include "soak/plan.hpp"
+#include "soak/readings.hpp"
 #include "soak/stored.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -77,12 +78,6 @@ class Round {
   void run();
 
  private:
-  [[nodiscard]] static AnyStore plain_store(StoreKind kind, const std::filesystem::path& where) {
-    if (kind == StoreKind::journal) return AnyStore(nni::datastore::Journal({.directory = where}));
-    if (kind == StoreKind::sqlite) return AnyStore(nni::datastore::Sqlite({.directory = where}));
-    return AnyStore(nni::datastore::Memory());
-  }
-
   [[nodiscard]] AnyStore store() {
     if (memory_) return *memory_;
     if (plan_.store == StoreKind::journal)
@@ -127,7 +122,6 @@ class Round {
   void check_trials(const Stored& stored, bool whole);
   void check_imports(const Stored& stored, bool run_failed);
   void check_suggestions(const Stored& stored);
-  void check_conversion(const Stored& stored);
 
   // A request answers false only behind the end.
   void taken(bool answer, const nni::Control& control) {

@@ -1,9 +1,11 @@
 // Random experiments, random operations on them, and what must hold all the same.
 //
-//   soak [--seconds N] [--seed N] [--round K]
+//   soak [--kills] [--seconds N] [--seed N] [--round K]
 //
-// Round k of a seed always draws the same plan, which `--round` repeats alone; what threads make of it may differ. The
-// last line is "N passed, N failed, N skipped": invariants that held, that did not, that no round asked for.
+// Round k of a seed always draws the same plan, which `--round` repeats alone; what threads and processes make of it
+// may differ. With `--kills` every fifth round or so is one of local trials whose manager, or keeper, is killed: that
+// needs the programs of the crash tests, as new as this one. The last line is "N passed, N failed, N skipped":
+// invariants that held, that did not, that no round asked for.
 
 #include <chrono>
 #include <condition_variable>
@@ -18,6 +20,7 @@
 #include <string_view>
 #include <thread>
 
+#include "soak/killed.hpp"
 #include "soak/round.hpp"
 
 namespace {
@@ -30,6 +33,7 @@ struct Arguments {
   std::chrono::seconds time{60};
   std::uint64_t seed = 0;
   std::optional<std::uint64_t> round{};
+  bool kills = false;
 };
 
 Arguments parse(int argc, char** argv) {
@@ -37,8 +41,12 @@ Arguments parse(int argc, char** argv) {
   result.seed = std::random_device{}();
   for (int index = 1; index < argc; ++index) {
     const std::string_view name = argv[index];
+    if (name == "--kills") {
+      result.kills = true;
+      continue;
+    }
     if (index + 1 == argc || (name != "--seconds" && name != "--seed" && name != "--round")) {
-      std::fprintf(stderr, "usage: soak [--seconds N] [--seed N] [--round K]\n");
+      std::fprintf(stderr, "usage: soak [--kills] [--seconds N] [--seed N] [--round K]\n");
       std::exit(2);
     }
     const std::uint64_t value = std::strtoull(argv[++index], nullptr, 10);
@@ -129,6 +137,11 @@ int main(int argc, char** argv) {
       "an experiment outlives one failed call of its store",
       "an experiment fails only when its store does",
       "a copy in another store is equal"};
+  if (arguments.kills) {
+    for (const auto& [kind, name] : nni_soak::kill_invariants()) invariants.add(name);
+    for (const char* name : {nni_soak::manager_ends, nni_soak::manager_counts, nni_soak::search_goes_on})
+      invariants.add(name);
+  }
   std::printf("seed %llu\n", static_cast<unsigned long long>(arguments.seed));
   std::fflush(stdout);
   Watchdog watchdog;
@@ -136,14 +149,21 @@ int main(int argc, char** argv) {
   auto next_line = begin + std::chrono::seconds(30);
   std::uint64_t round = arguments.round.value_or(0);
   std::uint64_t done = 0;
+  nni_soak::Kills killed;
   do {
-    const nni_soak::Plan plan = nni_soak::draw_plan(seed_of_round(arguments.seed, round));
+    const std::uint64_t seed = seed_of_round(arguments.seed, round);
+    const nni_soak::Plan plan = nni_soak::draw_plan(seed);
+    const auto kills = arguments.kills ? nni_soak::draw_kill_plan(seed) : std::nullopt;
     const std::string what =
-        "--seed " + std::to_string(arguments.seed) + " --round " + std::to_string(round) + ": " + text_of(plan);
+        "--seed " + std::to_string(arguments.seed) + " --round " + std::to_string(round) + ": " +
+        (kills ? text_of(*kills) : text_of(plan));
     if (arguments.round) std::printf("%s\n", what.c_str());
     watchdog.begin(what);
     try {
-      nni_soak::Round(plan, invariants).run();
+      if (kills)
+        nni_soak::KilledRound(*kills, invariants, killed).run();
+      else
+        nni_soak::Round(plan, invariants).run();
     } catch (const std::exception& problem) {
       std::printf("violated: %s\n  %s\n", problem.what(), what.c_str());
       invariants.print(true);
@@ -159,7 +179,12 @@ int main(int argc, char** argv) {
       next_line += std::chrono::seconds(30);
     }
   } while (!arguments.round && Clock::now() - begin < arguments.time);
-  std::printf("%llu rounds\n", static_cast<unsigned long long>(done));
+  std::printf("%llu rounds", static_cast<unsigned long long>(done));
+  if (arguments.kills)
+    std::printf(
+        ", %llu of them with kills: %llu managers, %llu keepers", static_cast<unsigned long long>(killed.rounds),
+        static_cast<unsigned long long>(killed.managers), static_cast<unsigned long long>(killed.keepers));
+  std::printf("\n");
   invariants.print(false);
   return 0;
 }

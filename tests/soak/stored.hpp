@@ -29,6 +29,8 @@ inline std::string text_of(const nni::TrialJobDetail& trial) {
       time(trial.end_time) + " index " + std::to_string(trial.parameter_index);
   text += " exit " + (trial.exit_code ? std::to_string(*trial.exit_code) : "-");
   text += " signal " + (trial.signal ? std::to_string(*trial.signal) : "-");
+  text += " at " + trial.url + ' ' + trial.working_directory + ' ' + trial.environment;
+  text += trial.is_early_stopped ? " stopped early" : "";
   return text;
 }
 
