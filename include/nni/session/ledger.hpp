@@ -191,6 +191,7 @@ class Ledger {
     std::uint32_t intermediates = 0;  // values received of this run
     bool submitted = false;           // the run is live
     bool adopting = false;            // the run waits for `adopted`
+    bool holds_place = false;         // the scheduler counts its placement
     bool start_recorded = false;      // the store knows that the run began
     std::optional<StopReason> told_to_stop;
     std::vector<double> history;

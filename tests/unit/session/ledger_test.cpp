@@ -638,3 +638,45 @@ TEST_CASE("ledger: a larger budget is used at once, a smaller one lets what was 
   table.ledger.go_on_placing();
   CHECK(table.ledger.next_waiting() == first);
 }
+
+// ---- from one manager to the next -------------------------------------------------------------------------------
+
+namespace {
+
+/// One trial, whose run was open when its manager ended.
+ExperimentSnapshot one_open_run(bool started) {
+  ExperimentSnapshot snapshot;
+  snapshot.exists = true;
+  snapshot.trials = 1;
+  UnfinishedTrial& open = snapshot.unfinished.emplace_back();
+  open.trial = TrialId{1};
+  open.attempts = 1;
+  open.open_run.emplace();
+  open.open_run->run = RunId{TrialId{1}, 0};
+  open.open_run->at = at(7);
+  open.open_run->started = started;
+  open.open_run->placement = Placement("first");
+  return snapshot;
+}
+
+JobReport report_of_open(JobReport::State state) {
+  JobReport report(RunId{TrialId{1}, 0}, state);
+  report.started = at(3);
+  report.ended = at(8);
+  return report;
+}
+
+}  // namespace
+
+TEST_CASE("ledger: the place of a run that was never taken over is not given back", "[ledger][resume]") {
+  const auto state = GENERATE(
+      JobReport::State::running, JobReport::State::ended, JobReport::State::unknown, JobReport::State::never_started);
+  Table table;
+  table.ledger.restore(one_open_run(true));
+
+  table.ledger.adopted(report_of_open(state), at(9), table.out);
+  CHECK((table.ledger.placement(RunId{TrialId{1}, 0}) != nullptr) == (state == JobReport::State::running));
+  table.end(RunId{TrialId{1}, 0}, JobEnd{});
+
+  CHECK(table.effects<Release>().size() == (state == JobReport::State::running ? 1 : 0));
+}

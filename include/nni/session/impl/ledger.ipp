@@ -110,6 +110,8 @@ NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transiti
     return;
   }
   trial.submitted = true;
+  // Only what goes on is told to the scheduler.
+  trial.holds_place = report.state == JobReport::State::running;
   ++counts_.live;
   trial.detail.status = TrialJobStatus::waiting;
   if (!report.job.empty()) trial.detail.job = report.job;
@@ -174,6 +176,7 @@ NNI_INLINE void Ledger::intend(TrialId id, TrialJobForm form, TimePoint now, Tra
   trial.run = RunId{id, trial.detail.attempts};
   ++trial.detail.attempts;
   trial.submitted = true;
+  trial.holds_place = true;
   trial.start_recorded = false;
   trial.placement = form.placement;
   ++counts_.live;
@@ -287,7 +290,8 @@ NNI_INLINE void Ledger::ended(const JobEnded& what, bool with_manager, Transitio
   if (trial->detail.status == TrialJobStatus::running) --counts_.running;
   --counts_.live;
   trial->submitted = false;
-  out.effects.emplace_back(Strength::now, Release{std::exchange(trial->placement, {})});
+  if (std::exchange(trial->holds_place, false))
+    out.effects.emplace_back(Strength::now, Release{std::exchange(trial->placement, {})});
   out.effects.emplace_back(Strength::written, Forget{what.run});
   const TrialJobStatus status = status_after(*trial, what.end);
   if (status == TrialJobStatus::sys_canceled) {
