@@ -141,12 +141,14 @@ class JobReport {
   /// @param what   how it stands
   JobReport(RunId which, State what) : run(which), state(what) {}
 
-  RunId run;                     ///< the run that was asked about
-  State state = State::unknown;  ///< how it stands
-  JobId job;                     ///< what the platform calls it; empty for one that was never submitted
-  TimePoint started{};           ///< zero when unknown
-  TimePoint ended{};             ///< zero unless `ended`
-  JobEnd end;                    ///< how it ended, for `ended`
+  RunId run;                      ///< the run that was asked about
+  State state = State::unknown;   ///< how it stands
+  JobId job;                      ///< what the platform calls it; empty for one that was never submitted
+  TimePoint started{};            ///< zero when unknown
+  TimePoint ended{};              ///< zero unless `ended`
+  JobEnd end;                     ///< how it ended, for `ended`
+  std::string url;                ///< where a person can look at it; empty when the platform does not say
+  std::string working_directory;  ///< where its output files are; likewise
 };
 
 /// What a tuner is told when a trial has ended.

@@ -147,7 +147,10 @@ awaitable<void> Experiment<Service, Policies...>::replay_trial(
     detail::Board& board, TrialJobDetail trial, std::optional<std::vector<double>> known) {
   constexpr bool assesses = !std::same_as<assessor_type, assessing::None>;
   if (imported_ < snapshot_.imported.size()) replay_imported(board, trial.trial.number);
-  if (!is_terminal(trial.status)) co_return;
+  if (!is_terminal(trial.status)) {
+    ledger_->recall(trial);
+    co_return;
+  }
   if (options_.retry_failed && trial.status == TrialJobStatus::failed) {
     UnfinishedTrial& again = snapshot_.unfinished.emplace_back();
     again.trial = trial.trial;

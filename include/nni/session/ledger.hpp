@@ -79,6 +79,9 @@ class Ledger {
   /// Takes over what a store knew: unfinished trials wait, or wait for `adopted` if they have an open run.
   void restore(const ExperimentSnapshot& snapshot);
 
+  /// What a store knows of an unfinished trial beside what a snapshot says. After `restore`.
+  void recall(const TrialJobDetail& known);
+
   /// Runs that were submitted, perhaps, when the last manager ended. Each needs an answer by `adopted`.
   [[nodiscard]] std::vector<Intent> open_intents() const;
 
@@ -188,6 +191,7 @@ class Ledger {
     bool pausing = false;  // before its next attempt
     Duration pause{};
     TimePoint ended_at{};
+    TimePoint intended_at{};          // of an open run of the last manager
     std::uint32_t intermediates = 0;  // values received of this run
     bool submitted = false;           // the run is live
     bool adopting = false;            // the run waits for `adopted`

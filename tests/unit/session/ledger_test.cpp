@@ -663,6 +663,7 @@ JobReport report_of_open(JobReport::State state) {
   JobReport report(RunId{TrialId{1}, 0}, state);
   report.started = at(3);
   report.ended = at(8);
+  report.working_directory = "/trials/1";
   return report;
 }
 
@@ -679,4 +680,64 @@ TEST_CASE("ledger: the place of a run that was never taken over is not given bac
   table.end(RunId{TrialId{1}, 0}, JobEnd{});
 
   CHECK(table.effects<Release>().size() == (state == JobReport::State::running ? 1 : 0));
+}
+
+TEST_CASE("ledger: a platform is asked about an open run with everything that is known of it", "[ledger][resume]") {
+  const bool started = GENERATE(false, true);
+  Ledger ledger(LedgerOptions{});
+  ledger.restore(one_open_run(started));
+
+  REQUIRE(ledger.open_intents().size() == 1);
+  CHECK(ledger.open_intents().front().started == started);
+  CHECK(ledger.open_intents().front().at == at(7));
+}
+
+TEST_CASE("ledger: what began and ended while no manager was there is recorded as begun, and shown so",
+          "[ledger][resume]") {
+  const bool started = GENERATE(false, true);
+  Table table;
+  table.ledger.restore(one_open_run(started));
+
+  table.ledger.adopted(report_of_open(JobReport::State::ended), at(9), table.out);
+
+  CHECK(table.records<RunStarted>().size() == (started ? 0 : 1));
+  CHECK(std::holds_alternative<RunEnded>(table.out.records.back()));
+  const TrialJobDetail& shown = *table.effects<Announce>().front()->detail;
+  CHECK(shown.start_time == at(3));
+  CHECK(shown.end_time == at(8));
+  CHECK(shown.working_directory == "/trials/1");
+  CHECK(shown.environment == "first");
+  CHECK(table.ledger.counts().running == 0);
+}
+
+TEST_CASE("ledger: what a store knows of an open trial is known again, and no report without it hides it",
+          "[ledger][resume]") {
+  Table table;
+  table.ledger.restore(one_open_run(true));
+  TrialJobDetail known;
+  known.trial = TrialId{1};
+  known.submit_time = at(1);
+  known.url = "file:///trials/1";
+  known.working_directory = "/trials/1";
+  table.ledger.recall(known);
+  JobReport report(RunId{TrialId{1}, 0}, JobReport::State::running);
+  report.started = at(3);
+
+  table.ledger.adopted(report, at(9), table.out);
+
+  const TrialJobDetail shown = table.ledger.detail(TrialId{1}).value();
+  CHECK(shown.submit_time == at(1));
+  CHECK(shown.start_time == at(3));
+  CHECK(shown.url == "file:///trials/1");
+  CHECK(shown.working_directory == "/trials/1");
+}
+
+TEST_CASE("ledger: a live trial is shown with the machine that it was given", "[ledger]") {
+  Table table;
+  TrialJobForm form;
+  form.placement = Placement("second");
+  const TrialId trial = table.order();
+  table.ledger.intend(trial, std::move(form), at(2), table.out);
+
+  CHECK(table.ledger.detail(trial)->environment == "second");
 }

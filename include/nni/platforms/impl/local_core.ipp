@@ -95,6 +95,14 @@ NNI_INLINE void LocalCore::hold_back() {
   client_->hold(wanted);
 }
 
+// As the keeper names it.
+NNI_INLINE std::string LocalCore::directory_of(RunId run) const {
+  std::string directory = welcome_.directory;
+  directory += '/';
+  directory += to_string(run);
+  return directory;
+}
+
 NNI_INLINE void LocalCore::started(const keeper::Record& record) {
   client_->acknowledge(record.position);
   Tracked& tracked = *runs_.at(record.run);
@@ -103,9 +111,7 @@ NNI_INLINE void LocalCore::started(const keeper::Record& record) {
   tracked.decided = true;
   tracked.changed.notify();
   JobStarted event(record.run, tracked.job, record.at);
-  event.working_directory = welcome_.directory;
-  event.working_directory += '/';
-  event.working_directory += to_string(record.run);
+  event.working_directory = directory_of(record.run);
   event.url = "file://" + event.working_directory;
   push(std::move(event));
 }
@@ -277,12 +283,17 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
     runs_[intent.run] = tracked;
   };
   report.job = intent.job;
+  const auto locate = [this, &report] {
+    report.working_directory = directory_of(report.run);
+    report.url = "file://" + report.working_directory;
+  };
   if (const auto found = live.find(intent.run); found != live.end()) {
     report.job = process::to_job_id(found->second->process);
     report.started = found->second->started;
     // As the wall clock counts now, when it was set since: how long the run has lasted must not change by that.
     const TimePoint begun = wall_clock_now() - process::age_of(found->second->process);
     if (begun - report.started > clock_tolerance || report.started - begun > clock_tolerance) report.started = begun;
+    locate();
     track();
     return report;
   }
@@ -306,6 +317,7 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
     return report;
   }
   report.started = end->started;
+  locate();
   if (end->process.pid != 0) report.job = process::to_job_id(end->process);
   if (messages) {
     track();  // what it reported comes first, then its end, as events

@@ -28,7 +28,9 @@ NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
       trial.adopting = true;
       trial.detail.status = TrialJobStatus::unknown;  // until the platform has said what became of it
       trial.start_recorded = known.open_run->started;
+      trial.intended_at = known.open_run->at;
       trial.placement = known.open_run->placement;
+      trial.detail.environment = trial.placement.node;
       trial.detail.job = known.open_run->job;
       trial.detail.final_value = known.final_value;
       trial.intermediates = known.intermediates;
@@ -46,13 +48,25 @@ NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
   }
 }
 
+NNI_INLINE void Ledger::recall(const TrialJobDetail& known) {
+  const auto found = trials_.find(known.trial);
+  if (found == trials_.end()) return;
+  TrialJobDetail& detail = found->second.detail;
+  detail.submit_time = known.submit_time;
+  if (!found->second.adopting) return;
+  detail.url = known.url;
+  detail.working_directory = known.working_directory;
+}
+
 NNI_INLINE std::vector<Intent> Ledger::open_intents() const {
   std::vector<Intent> intents;
   for (const auto& [id, trial] : trials_) {
     if (!trial.adopting) continue;
     Intent intent;
     intent.run = trial.run;
+    intent.at = trial.intended_at;
     intent.job = trial.detail.job;
+    intent.started = trial.start_recorded;
     intent.placement = trial.placement;
     intents.push_back(std::move(intent));
   }
@@ -115,13 +129,15 @@ NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transiti
   ++counts_.live;
   trial.detail.status = TrialJobStatus::waiting;
   if (!report.job.empty()) trial.detail.job = report.job;
-  if (report.state == JobReport::State::running) {
-    if (report.started != TimePoint{}) {
-      JobStarted begin{report.run, report.job, report.started};
-      started(begin, out);
-    }
-    return;
+  if (report.started != TimePoint{}) {
+    // What the report leaves out is as it was recorded.
+    JobStarted begin{report.run, trial.detail.job, report.started};
+    begin.url = report.url.empty() ? trial.detail.url : report.url;
+    begin.working_directory =
+        report.working_directory.empty() ? trial.detail.working_directory : report.working_directory;
+    started(begin, out);
   }
+  if (report.state == JobReport::State::running) return;
   JobEnd end = report.end;
   if (report.state == JobReport::State::unknown) {
     end.kind = EndKind::lost;
@@ -179,6 +195,7 @@ NNI_INLINE void Ledger::intend(TrialId id, TrialJobForm form, TimePoint now, Tra
   trial.holds_place = true;
   trial.start_recorded = false;
   trial.placement = form.placement;
+  trial.detail.environment = form.placement.node;
   ++counts_.live;
   out.records.emplace_back(std::in_place_type<RunIntended>, trial.run, form.placement, now);
   form.run = trial.run;
