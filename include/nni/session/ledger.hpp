@@ -86,7 +86,7 @@ class Ledger {
   [[nodiscard]] std::vector<Intent> open_intents() const;
 
   /// Trials that were in a pause when the last manager ended, and what is left of it. Steps of the wall clock
-  /// meanwhile never make a pause longer than it was.
+  /// meanwhile never make a pause longer than it was. A pause that began since has an effect of its own.
   [[nodiscard]] std::vector<RetryLater> pauses(TimePoint now) const;
 
   /// A trial that had ended is to be tried again: it waits. After `restore`, before everything else.
@@ -189,7 +189,7 @@ class Ledger {
     std::uint32_t losses = 0;
     std::uint32_t retries = 0;
     bool pausing = false;  // before its next attempt
-    Duration pause{};
+    Duration pause{};      // as a store said
     TimePoint ended_at{};
     TimePoint intended_at{};          // of an open run of the last manager
     std::uint32_t intermediates = 0;  // values received of this run

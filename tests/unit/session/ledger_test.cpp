@@ -741,3 +741,17 @@ TEST_CASE("ledger: a live trial is shown with the machine that it was given", "[
 
   CHECK(table.ledger.detail(trial)->environment == "second");
 }
+
+TEST_CASE("ledger: a pause that begins when a run is adopted is not one of those that were going on",
+          "[ledger][resume][retry]") {
+  Table table({.max_retries = 2});
+  table.ledger.restore(one_open_run(true));
+  JobReport report = report_of_open(JobReport::State::ended);
+  report.end = JobEnd{EndKind::lost, 0, "gone"};
+
+  table.ledger.adopted(report, at(9), table.out);
+
+  CHECK(table.ledger.counts().retrying == 1);
+  CHECK(table.effects<RetryLater>().size() == 1);
+  CHECK(table.ledger.pauses(at(9)).empty());  // its effect has told of it
+}

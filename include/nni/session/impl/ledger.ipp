@@ -77,7 +77,7 @@ NNI_INLINE std::vector<Intent> Ledger::open_intents() const {
 NNI_INLINE std::vector<RetryLater> Ledger::pauses(TimePoint now) const {
   std::vector<RetryLater> pauses;
   for (const auto& [id, trial] : trials_)
-    if (trial.pausing) {
+    if (trial.pausing && trial.pause > Duration::zero()) {
       const Duration left = trial.ended_at + trial.pause - now;
       pauses.emplace_back(id, std::clamp(left, Duration::zero(), trial.pause));
     }
