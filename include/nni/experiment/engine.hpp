@@ -73,7 +73,7 @@ class Engine {
     loops.spawn(order_loop());
     loops.spawn(control_loop());
     loops.spawn(limit_loop());
-    for (JobEnded& end : std::exchange(ended_before_, {})) loops.spawn(hear_end(std::move(end)));
+    for (auto& [end, lost] : std::exchange(ended_before_, {})) loops.spawn(hear_end(std::move(end), lost));
     if (stopping_) loops.spawn(give_up());
     for (awaitable<void>& waiting : std::exchange(early_, {})) loops.spawn(std::move(waiting));
     auto all = loops.join();
@@ -306,7 +306,7 @@ class Engine {
 
   awaitable<void> message_loop();
 
-  awaitable<void> hear_end(JobEnded end);
+  awaitable<void> hear_end(JobEnded end, bool lost_with_manager);
   awaitable<void> send_further(SendParameters what);
 
   awaitable<void> event_loop();
@@ -421,7 +421,7 @@ class Engine {
   Queue<Pending> synced_;
   Queue<Action> inbox_;
 
-  std::vector<JobEnded> ended_before_;                              // adopted, and their messages not heard yet
+  std::vector<std::pair<JobEnded, bool>> ended_before_;  // adopted, messages not heard yet; lost with the manager
   std::unordered_map<RunId, std::optional<StopReason>> preparing_;  // to be submitted soon, perhaps cancelled already
 
   ResourceSnapshot resources_;

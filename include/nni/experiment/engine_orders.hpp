@@ -37,7 +37,9 @@ void Engine<Parts>::adopt(const std::vector<JobReport>& reports) {
           report.end.kind = EndKind::lost;
           if (report.end.message.empty()) report.end.message = "the platform does not know it any more";
         }
-        ended_before_.emplace_back(report.run, report.end, report.ended == TimePoint{} ? now() : report.ended);
+        const bool lost = report.state == JobReport::State::unknown;
+        JobEnded end(report.run, report.end, report.ended == TimePoint{} ? now() : report.ended);
+        ended_before_.emplace_back(std::move(end), lost);
         report.state = JobReport::State::running;
       }
     }
@@ -77,11 +79,14 @@ awaitable<bool> Engine<Parts>::prepare_trial(const TrialJobForm& form) {
 }
 
 template <class Parts>
-awaitable<void> Engine<Parts>::hear_end(JobEnded end) {
+awaitable<void> Engine<Parts>::hear_end(JobEnded end, bool lost_with_manager) {
   auto settled = settle(end.run);
   co_await std::move(settled);
   Transition transition;
-  ledger_->event(end, now(), transition);
+  if (lost_with_manager)
+    ledger_->lost_with_manager(end, transition);
+  else
+    ledger_->event(end, now(), transition);
   apply(transition);
   wake();
 }

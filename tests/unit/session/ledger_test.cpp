@@ -755,3 +755,16 @@ TEST_CASE("ledger: a pause that begins when a run is adopted is not one of those
   CHECK(table.effects<RetryLater>().size() == 1);
   CHECK(table.ledger.pauses(at(9)).empty());  // its effect has told of it
 }
+
+TEST_CASE("ledger: a run that was lost together with its manager uses up no retry, also when its messages come first",
+          "[ledger][resume][retry]") {
+  Table table({.max_retries = 2});
+  table.ledger.restore(one_open_run(true));
+  table.ledger.adopted(report_of_open(JobReport::State::running), at(9), table.out);
+
+  table.ledger.lost_with_manager(JobEnded{RunId{TrialId{1}, 0}, JobEnd{EndKind::lost, 0, "gone"}, at(9)}, table.out);
+
+  CHECK(table.ledger.counts().retrying == 0);
+  CHECK(table.ledger.next_waiting() == TrialId{1});
+  CHECK(table.records<RunEnded>().back().retries == 0);
+}

@@ -226,6 +226,8 @@ NNI_INLINE void Ledger::event(const JobEvent& what, TimePoint, Transition& out) 
   }
 }
 
+NNI_INLINE void Ledger::lost_with_manager(const JobEnded& what, Transition& out) { ended(what, true, out); }
+
 NNI_INLINE void Ledger::started(const JobStarted& what, Transition& out) {
   Trial* trial = find_live(what.run);
   if (!trial || trial->detail.status == TrialJobStatus::running) return;
