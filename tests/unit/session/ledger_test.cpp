@@ -768,3 +768,16 @@ TEST_CASE("ledger: a run that was lost together with its manager uses up no retr
   CHECK(table.ledger.next_waiting() == TrialId{1});
   CHECK(table.records<RunEnded>().back().retries == 0);
 }
+
+TEST_CASE("ledger: a message of a trial that was never ordered is answered and not recorded", "[ledger]") {
+  Table table;
+  table.running();
+  table.out.clear();
+
+  table.report(RunId{TrialId{2}, 0}, MetricKind::final, 0, "0.5", 4);
+  table.report(RunId{}, MetricKind::intermediate, 0, "0.5", 5);
+
+  CHECK(table.out.records.empty());
+  CHECK(table.effects<Acknowledge>().size() == 2);
+  CHECK(table.ledger.counts().late == 2);
+}

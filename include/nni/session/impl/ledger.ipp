@@ -255,8 +255,13 @@ NNI_INLINE void Ledger::metric(Metric what, Receipt receipt, Transition& out) {
   const bool is_final = what.kind == MetricKind::final;
   const Strength strength = is_final ? Strength::synced : Strength::written;
   if (!trial) {
-    // It is kept all the same: the store knows the run, and the trial must not wait for ever.
+    // It is kept all the same if a store can know the trial, which must not wait for ever.
     ++counts_.late;
+    const bool ordered = what.run.trial.number != 0 && what.run.trial.number <= counts_.ordered;
+    if (!ordered) {
+      out.effects.emplace_back(Strength::now, Acknowledge{receipt});
+      return;
+    }
     out.records.emplace_back(std::in_place_type<MetricReceived>, std::move(what));
     out.effects.emplace_back(strength, Acknowledge{receipt});
     return;
