@@ -160,8 +160,8 @@ class TrialOutcome {
   ParameterId parameter;                            ///< which suggestion of the tuner
   Parameters parameters;                            ///< the values, verbatim
   TrialJobStatus status = TrialJobStatus::unknown;  ///< how it ended
-  /// The number of its final result; for a trial that was stopped early, of its last intermediate result. Absent
-  /// when there is none or it is not finite.
+  /// The number of its final result, absent when it is not finite; for a trial that was stopped early without one, the
+  /// last finite number among its intermediate results.
   std::optional<double> value;
 
   /// True when it ended well and has a value.

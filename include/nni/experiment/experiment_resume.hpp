@@ -93,6 +93,8 @@ awaitable<void> Experiment<Service, Policies...>::replay(detail::Board& board) {
                 })
     for (UnfinishedTrial& trial : snapshot_.unfinished) {
       const RunId run{trial.trial, trial.attempts == 0 ? 0 : trial.attempts - 1};
+      // As `AsAdvisor` keeps the histories of trials that it has seen from their beginning.
+      std::erase_if(trial.history, [](double number) { return !std::isfinite(number); });
       advisor_.replay_unfinished(trial.parameter, trial.parameters, run, trial.history);
     }
 }

@@ -781,3 +781,16 @@ TEST_CASE("ledger: a message of a trial that was never ordered is answered and n
   CHECK(table.effects<Acknowledge>().size() == 2);
   CHECK(table.ledger.counts().late == 2);
 }
+
+TEST_CASE("ledger: of a trial that is stopped early the last finite value is told, as after a resume", "[ledger]") {
+  Table table;
+  const RunId run = table.running();
+  table.report(run, MetricKind::intermediate, 0, "0.7");
+  table.report(run, MetricKind::intermediate, 1, "NaN");
+  table.report(run, MetricKind::intermediate, 2, "\"soon\"");
+  table.ledger.cancel(run.trial, StopReason::early_stop, at(4), table.out);
+
+  table.end(run, killed(StopReason::early_stop));
+
+  CHECK(table.effects<ReportOutcome>().front()->outcome.value == 0.7);
+}

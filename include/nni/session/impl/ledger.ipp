@@ -375,8 +375,11 @@ NNI_INLINE TrialOutcome Ledger::outcome_of(const Trial& trial) const {
   outcome.status = trial.detail.status;
   if (trial.detail.final_value) {
     outcome.value = metric_scalar(*trial.detail.final_value);
-  } else if (outcome.status == TrialJobStatus::early_stopped && !trial.history.empty()) {
-    outcome.value = trial.history.back();
+  } else if (outcome.status == TrialJobStatus::early_stopped) {
+    // A store gives the finite numbers of a history, and a resume must tell the same.
+    const auto last =
+        std::find_if(trial.history.rbegin(), trial.history.rend(), [](double number) { return std::isfinite(number); });
+    if (last != trial.history.rend()) outcome.value = *last;
   }
   if (outcome.value && !std::isfinite(*outcome.value)) {
     outcome.value.reset();
