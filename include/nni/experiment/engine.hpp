@@ -66,13 +66,13 @@ class Engine {
     began_ = context_->clock().steady_now();
     if (paused_at_) paused_at_ = began_;
     for (const RetryLater& later : ledger_->pauses(now())) retry_later(later);
-    loops.spawn(written_loop());
-    loops.spawn(synced_loop());
-    loops.spawn(message_loop());
-    loops.spawn(event_loop());
-    loops.spawn(order_loop());
-    loops.spawn(control_loop());
-    loops.spawn(limit_loop());
+    loops.spawn(lasting(written_loop(), "records of the data store"));
+    loops.spawn(lasting(synced_loop(), "synced records of the data store"));
+    loops.spawn(lasting(message_loop(), "messages of trials"));
+    loops.spawn(lasting(event_loop(), "events of the training service"));
+    loops.spawn(lasting(order_loop(), "orders of the advisor"));
+    loops.spawn(lasting(control_loop(), "decisions of the experiment"));
+    loops.spawn(lasting(limit_loop(), "limits of the experiment"));
     for (auto& [end, lost] : std::exchange(ended_before_, {})) loops.spawn(hear_end(std::move(end), lost));
     if (stopping_) loops.spawn(give_up());
     for (awaitable<void>& waiting : std::exchange(early_, {})) loops.spawn(std::move(waiting));
@@ -232,7 +232,7 @@ class Engine {
   awaitable<void> carry_out(Action action) {
     if (auto* submit = std::get_if<Submit>(&action)) {
       parts_.address(*submit->form);
-      if (parts_.service.capabilities().max_in_flight > 1) {
+      if (takes_several()) {
         group_->spawn(submit_trial(std::move(*submit->form)));
       } else {
         auto work = submit_trial(std::move(*submit->form));
@@ -251,52 +251,33 @@ class Engine {
       NNI_CRASH_POINT("tuner told");
     } else if (auto* cancel = std::get_if<Cancel>(&action)) {
       auto work = cancel_trial(cancel->run, cancel->why);
-      co_await std::move(work);
+      if (takes_several())
+        group_->spawn(std::move(work));
+      else
+        co_await std::move(work);
     } else if (const auto* forget = std::get_if<Forget>(&action)) {
       if constexpr (requires { parts_.service.recorded(forget->run); }) parts_.service.recorded(forget->run);
     }
   }
 
-  awaitable<bool> prepare_trial(const TrialJobForm& form);
+  // Otherwise each submission and cancellation is awaited before the next.
+  [[nodiscard]] bool takes_several() const { return parts_.service.capabilities().max_in_flight > 1; }
 
-  awaitable<void> submit_trial(TrialJobForm form) {
-    const RunId run = form.run;
-    std::optional<std::string> failure;
-    try {
-      if constexpr (Parts::prepares_files) {
-        auto preparing = prepare_trial(form);
-        const bool wanted = co_await std::move(preparing);
-        if (!wanted) co_return;
-      }
-      auto work = parts_.service.submit_trial_job(std::move(form));
-      co_await std::move(work);
-      NNI_CRASH_POINT("spawned");
-    } catch (const std::exception& error) {
-      if (async::is_cancellation(std::current_exception())) throw;
-      failure = error.what();
-    }
-    if (!failure) co_return;
-    // A platform that refuses a job fails the trial, not the experiment.
-    context_->log().warning("experiment", "run " + to_string(run) + " could not be submitted: " + *failure);
-    Transition transition;
-    const JobEnded ended{run, JobEnd{EndKind::not_started, 0, std::move(*failure)}, now()};
-    ledger_->event(ended, now(), transition);
-    apply(transition);
+  [[nodiscard]] bool is_busy() const {
+    return in_flight_ >= std::max<std::size_t>(parts_.service.capabilities().max_in_flight, 1);
   }
 
-  awaitable<void> cancel_trial(RunId run, StopReason why) {
-    if (const auto early = preparing_.find(run); early != preparing_.end()) {
-      early->second = why;
-      co_return;
-    }
-    try {
-      auto work = parts_.service.cancel_trial_job(run, why);
-      co_await std::move(work);
-    } catch (const Error& error) {
-      // Its end may have crossed the request on the way.
-      if (error.code() != make_error_code(Errc::no_such_job)) throw;
-    }
+  // Not by a destructor: a context that dies destroys what waits in any order.
+  void leave_service() {
+    --in_flight_;
+    in_flight_changed_.notify_one();
   }
+
+  bool stopped_early(RunId run);
+  awaitable<void> submit_trial(TrialJobForm form);
+  awaitable<void> cancel_trial(RunId run, StopReason why);
+
+  awaitable<void> lasting(awaitable<void> loop, const char* what);
 
   awaitable<void> written_loop();
 
@@ -422,7 +403,9 @@ class Engine {
   Queue<Action> inbox_;
 
   std::vector<std::pair<JobEnded, bool>> ended_before_;  // adopted, messages not heard yet; lost with the manager
-  std::unordered_map<RunId, std::optional<StopReason>> preparing_;  // to be submitted soon, perhaps cancelled already
+  std::unordered_map<RunId, std::optional<StopReason>> submitting_;  // being submitted, perhaps cancelled already
+  std::size_t in_flight_ = 0;
+  async::event in_flight_changed_;
 
   ResourceSnapshot resources_;
   bool resources_stale_ = true;

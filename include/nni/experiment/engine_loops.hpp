@@ -9,6 +9,18 @@
 
 namespace nni::detail {
 
+// A loop that a policy ends by a cancellation of its own would end quietly, and the experiment never.
+template <class Parts>
+awaitable<void> Engine<Parts>::lasting(awaitable<void> loop, const char* what) {
+  try {
+    co_await std::move(loop);
+  } catch (const std::exception& error) {
+    if (group_->cancelled() || !async::is_cancellation(std::current_exception())) throw;
+    throw Error(Errc::internal,
+                std::string("the ") + what + " ended with a cancellation that nobody had asked for: " + error.what());
+  }
+}
+
 template <class Parts>
 awaitable<void> Engine<Parts>::written_loop() {
   while (true) {

@@ -55,27 +55,82 @@ void Engine<Parts>::adopt(const std::vector<JobReport>& reports) {
   }
 }
 
-// Writes what the channel keeps in files for a run. @returns false when the run was cancelled meanwhile
+// Ends a run that was cancelled while its submission waited for its turn or its files.
 template <class Parts>
-awaitable<bool> Engine<Parts>::prepare_trial(const TrialJobForm& form) {
-  const RunId run = form.run;
-  preparing_.emplace(run, std::nullopt);
-  std::exception_ptr failure;
-  try {
-    auto work = parts_.channel.prepare(form);
-    co_await std::move(work);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  const std::optional<StopReason> stopped = preparing_.extract(run).mapped();
-  if (failure) std::rethrow_exception(failure);
-  if (!stopped) co_return true;
+bool Engine<Parts>::stopped_early(RunId run) {
+  const auto early = submitting_.find(run);
+  if (early == submitting_.end() || !early->second) return false;
+  const std::optional<StopReason> stopped = submitting_.extract(early).mapped();
   JobEnd end{EndKind::killed, 0, "stopped before it started"};
   end.why = *stopped;
   Transition transition;
   ledger_->event(JobEnded{run, std::move(end), now()}, now(), transition);
   apply(transition);
-  co_return false;
+  return true;
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::submit_trial(TrialJobForm form) {
+  const RunId run = form.run;
+  // Beside others, it may be cancelled before it is through.
+  if (takes_several()) submitting_.emplace(run, std::nullopt);
+  while (is_busy()) {
+    auto turn = in_flight_changed_.wait();
+    co_await std::move(turn);
+  }
+  ++in_flight_;
+  bool stopped = false;
+  std::optional<std::string> failure;
+  try {
+    if constexpr (Parts::prepares_files) {
+      auto preparing = parts_.channel.prepare(form);
+      co_await std::move(preparing);
+    }
+    stopped = stopped_early(run);
+    if (!stopped) {
+      auto work = parts_.service.submit_trial_job(std::move(form));
+      co_await std::move(work);
+      NNI_CRASH_POINT("spawned");
+    }
+  } catch (const std::exception& error) {
+    // Only this experiment's own cancellation is one; a platform may have let go of a connection.
+    if (group_->cancelled() && async::is_cancellation(std::current_exception())) throw;
+    failure = error.what();
+  }
+  leave_service();
+  if (stopped) co_return;
+  if (const auto early = submitting_.extract(run); early && early.mapped() && !failure) {
+    auto work = cancel_trial(run, *early.mapped());
+    co_await std::move(work);
+  }
+  if (!failure) co_return;
+  // A platform that refuses a job fails the trial, not the experiment.
+  context_->log().warning("experiment", "run " + to_string(run) + " could not be submitted: " + *failure);
+  Transition transition;
+  const JobEnded ended{run, JobEnd{EndKind::not_started, 0, std::move(*failure)}, now()};
+  ledger_->event(ended, now(), transition);
+  apply(transition);
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::cancel_trial(RunId run, StopReason why) {
+  if (const auto early = submitting_.find(run); early != submitting_.end()) {
+    early->second = why;
+    co_return;
+  }
+  while (is_busy()) {
+    auto turn = in_flight_changed_.wait();
+    co_await std::move(turn);
+  }
+  ++in_flight_;
+  try {
+    auto work = parts_.service.cancel_trial_job(run, why);
+    co_await std::move(work);
+  } catch (const Error& error) {
+    // Its end may have crossed the request on the way.
+    if (error.code() != make_error_code(Errc::no_such_job)) throw;
+  }
+  leave_service();
 }
 
 template <class Parts>
@@ -101,7 +156,7 @@ awaitable<void> Engine<Parts>::send_further(SendParameters what) {
     auto work = parts_.channel.send(*run, std::move(what.parameters));
     co_await std::move(work);
   } catch (const Error& error) {
-    if (async::is_cancellation(std::current_exception())) throw;
+    if (group_->cancelled() && async::is_cancellation(std::current_exception())) throw;
     failure = error.what();
   }
   if (!failure.empty())

@@ -1,0 +1,277 @@
+// What an experiment owes to its training service, and what it makes of one that breaks a promise: nothing hangs, and
+// nothing that was recorded is lost.
+
+#include "support/co_test.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
+
+#include <nni/async/event.hpp>
+#include <nni/nni.hpp>
+#include <nni/testing/manual_clock.hpp>
+
+using namespace nni;
+using namespace std::chrono_literals;
+
+namespace {
+
+SearchSpace line() { return {uniform("x", -1.0, 1.0)}; }
+
+ExperimentOptions options(std::uint64_t trials, std::size_t concurrency) {
+  return {.concurrency = concurrency, .max_trials = trials, .handle_signals = false};
+}
+
+/// What a test decides for a platform, and sees of it.
+struct Desk {
+  struct Cancelled {
+    RunId run;
+    SteadyPoint at;
+  };
+
+  std::size_t max_in_flight = 1;
+  bool ends = true;                                ///< runs end as soon as they have begun
+  bool holds = false;                              ///< submissions wait
+  bool gives_up = false;                           ///< submissions are cancelled by the platform itself
+  bool stops_events = false;                       ///< the same of its events
+  std::function<JobReport(const Intent&)> report;  ///< empty: adoption fails
+
+  std::size_t inside = 0;  ///< submissions under way
+  std::size_t most = 0;
+  std::size_t stopping = 0;  ///< cancellations under way
+  std::size_t most_stopping = 0;
+  std::set<RunId> known;
+  std::vector<Cancelled> cancelled;
+  std::deque<JobEvent> events;
+  async::event changed;
+};
+
+/// A platform that takes a moment for everything.
+class Platform {
+ public:
+  using role = nni::role::training_service;
+  using mount_type = NoMount;
+  static constexpr std::string_view platform = "desk";
+
+  explicit Platform(std::shared_ptr<Desk> desk) : desk_(std::move(desk)) {}
+
+  Capabilities capabilities() const noexcept {
+    Capabilities result;
+    result.max_in_flight = desk_->max_in_flight;
+    result.needs_command = false;
+    return result;
+  }
+  awaitable<void> start(Context& context) {
+    context_ = &context;
+    co_return;
+  }
+  awaitable<ResourceSnapshot> resources() { co_return ResourceSnapshot(); }
+
+  awaitable<JobId> submit_trial_job(TrialJobForm form) {
+    const RunId run = form.run;
+    desk_->most = std::max(desk_->most, ++desk_->inside);
+    for (int turn = 0; turn < 3; ++turn) co_await boost::asio::post(context_->executor(), boost::asio::use_awaitable);
+    while (desk_->holds) {
+      auto change = desk_->changed.wait();
+      co_await std::move(change);
+    }
+    --desk_->inside;
+    if (desk_->gives_up) throw boost::system::system_error(boost::asio::error::operation_aborted, "the line is dead");
+    desk_->known.insert(run);
+    desk_->events.emplace_back(JobStarted(run, JobId("job"), context_->clock().now()));
+    if (desk_->ends) end(run, JobEnd(EndKind::exited, 0));
+    desk_->changed.notify();
+    co_return JobId("job");
+  }
+
+  awaitable<void> cancel_trial_job(RunId run, StopReason why) {
+    if (!desk_->known.contains(run)) throw Error(Errc::no_such_job, "desk: there is no run " + to_string(run));
+    desk_->most_stopping = std::max(desk_->most_stopping, ++desk_->stopping);
+    for (int turn = 0; turn < 3; ++turn) co_await boost::asio::post(context_->executor(), boost::asio::use_awaitable);
+    --desk_->stopping;
+    desk_->cancelled.push_back(Desk::Cancelled{run, context_->clock().steady_now()});
+    JobEnd how(EndKind::killed);
+    how.why = why;
+    end(run, std::move(how));
+    desk_->changed.notify();
+    co_return;
+  }
+
+  awaitable<JobEvent> next_event() {
+    if (desk_->stops_events) throw boost::system::system_error(boost::asio::error::operation_aborted, "socket");
+    while (desk_->events.empty()) {
+      auto change = desk_->changed.wait();
+      co_await std::move(change);
+    }
+    JobEvent event = std::move(desk_->events.front());
+    desk_->events.pop_front();
+    co_return event;
+  }
+
+  awaitable<std::vector<JobReport>> adopt(std::vector<Intent> runs) {
+    if (!desk_->report) throw Error(Errc::connection_lost, "desk: the cluster does not answer");
+    std::vector<JobReport> reports;
+    for (const Intent& intent : runs) {
+      reports.push_back(desk_->report(intent));
+      desk_->known.insert(intent.run);
+    }
+    co_return reports;
+  }
+  awaitable<void> clean_up() { co_return; }
+
+  awaitable<TrialMessage> next_message() {
+    while (true) {
+      auto change = desk_->changed.wait();
+      co_await std::move(change);
+    }
+  }
+  awaitable<void> acknowledge(Receipt) { co_return; }
+  awaitable<void> send(RunId, Parameters) { co_return; }
+  awaitable<void> settle(RunId) { co_return; }
+
+ private:
+  void end(RunId run, JobEnd how) {
+    desk_->known.erase(run);
+    desk_->events.emplace_back(JobEnded(run, std::move(how), context_->clock().now()));
+  }
+
+  std::shared_ptr<Desk> desk_;
+  Context* context_ = nullptr;
+};
+static_assert(ResumableService<Platform> && CarriesMessages<Platform>);
+
+/// Records in memory that outlive the experiment.
+class Shared {
+ public:
+  using role = nni::role::data_store;
+
+  explicit Shared(std::shared_ptr<datastore::Memory> kept) : kept_(std::move(kept)) {}
+
+  awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id) { return kept_->open(context, std::move(id)); }
+  StorePosition append(std::span<const StoreEvent> events) { return kept_->append(events); }
+  awaitable<void> written(StorePosition at) { return kept_->written(at); }
+  awaitable<void> synced(StorePosition at) { return kept_->synced(at); }
+  awaitable<std::optional<TrialJobDetail>> load(TrialId trial) { return kept_->load(trial); }
+  awaitable<TrialPage> page(TrialQuery query) { return kept_->page(std::move(query)); }
+  awaitable<std::vector<Metric>> metrics(TrialId trial) { return kept_->metrics(trial); }
+  awaitable<void> close() { return kept_->close(); }
+
+ private:
+  std::shared_ptr<datastore::Memory> kept_;
+};
+static_assert(DataStore<Shared>);
+
+awaitable<void> let_go(Context& context, std::shared_ptr<Desk> desk) {
+  // Enough turns for everything that is on its way.
+  for (int turn = 0; turn < 50; ++turn) co_await boost::asio::post(context.executor(), boost::asio::use_awaitable);
+  desk->holds = false;
+  desk->changed.notify();
+}
+
+}  // namespace
+
+CO_TEST_CASE("experiment: a platform gets no more submissions at a time than it takes", "[experiment][service]") {
+  const auto desk = std::make_shared<Desk>();
+  desk->max_in_flight = 3;
+  Experiment experiment{
+      options(20, 10), Platform{desk}, Shared{std::make_shared<datastore::Memory>()}, tuning::Random{line(), seed(1)}};
+
+  auto running = experiment.async_run(ctx);
+  const Summary summary = co_await std::move(running);
+
+  CHECK(summary.finished == 20);
+  CHECK(desk->most == 3);
+}
+
+CO_TEST_CASE("experiment: a cancellation that comes while its run is submitted follows the submission",
+             "[experiment][service]") {
+  const auto desk = std::make_shared<Desk>();
+  desk->max_in_flight = 4;
+  desk->holds = true;
+  desk->ends = false;
+  Experiment experiment{
+      options(1, 1), Platform{desk}, Shared{std::make_shared<datastore::Memory>()}, tuning::Random{line(), seed(1)}};
+  const Control control = experiment.control();
+  bool asked = false;
+  experiment.observe(Observer{.on_progress = [&](const Progress&) {
+    if (desk->inside == 0 || std::exchange(asked, true)) return;
+    control.cancel(TrialId{1});
+    boost::asio::co_spawn(ctx.executor(), let_go(ctx, desk), boost::asio::detached);
+  }});
+
+  auto running = experiment.async_run(ctx);
+  const Summary summary = co_await std::move(running);
+
+  CHECK(asked);
+  CHECK(summary.count(TrialJobStatus::user_canceled) == 1);
+  CHECK(desk->cancelled.size() == 1);
+}
+
+CO_TEST_CASE(
+    "experiment: at a stop live trials are stopped beside each other, no more at a time than the platform takes",
+    "[experiment][service][stop]") {
+  const auto desk = std::make_shared<Desk>();
+  desk->max_in_flight = 4;
+  desk->ends = false;
+  Experiment experiment{
+      options(6, 6), Platform{desk}, Shared{std::make_shared<datastore::Memory>()}, tuning::Random{line(), seed(1)}};
+  const Control control = experiment.control();
+  experiment.observe(Observer{.on_progress = [&](const Progress& now) {
+    if (now.running == 6) control.stop();
+  }});
+
+  auto running = experiment.async_run(ctx);
+  const Summary summary = co_await std::move(running);
+
+  CHECK(summary.status == ExperimentStatus::stopped);
+  CHECK(desk->cancelled.size() == 6);
+  CHECK(desk->most_stopping == 4);
+}
+
+CO_TEST_CASE("experiment: a submission that its platform cancels itself fails the trial", "[experiment][service]") {
+  for (std::size_t in_flight = 1; in_flight <= 4; in_flight += 3) {
+    const auto desk = std::make_shared<Desk>();
+    desk->max_in_flight = in_flight;
+    desk->gives_up = true;
+    Experiment experiment{
+        options(2, 2), Platform{desk}, Shared{std::make_shared<datastore::Memory>()}, tuning::Random{line(), seed(1)}};
+
+    auto running = experiment.async_run(ctx);
+    const Summary summary = co_await std::move(running);
+
+    CHECK(summary.count(TrialJobStatus::failed) == 2);
+    CHECK_THAT(summary.failures.front().message, Catch::Contains("the line is dead"));
+  }
+}
+
+CO_TEST_CASE("experiment: a platform whose events end by themselves ends it with a reason", "[experiment][service]") {
+  const auto desk = std::make_shared<Desk>();
+  desk->stops_events = true;
+  Experiment experiment{
+      options(2, 2), Platform{desk}, Shared{std::make_shared<datastore::Memory>()}, tuning::Random{line(), seed(1)}};
+  std::string reason;
+
+  try {
+    auto running = experiment.async_run(ctx);
+    co_await std::move(running);
+  } catch (const std::exception& error) {
+    reason = error.what();
+  }
+
+  CHECK_THAT(reason, Catch::Contains("events of the training service"));
+}
