@@ -102,6 +102,8 @@ class Engine {
     ledger_->stop_placing();
     ledger_->cancel_all(now(), transition);
     apply(transition);
+    drop_submissions(written_);
+    drop_submissions(synced_);
     if (group_) group_->spawn(give_up());
     wake();
   }
@@ -172,6 +174,8 @@ class Engine {
 
   [[nodiscard]] TimePoint now() const { return context_->clock().now(); }
 
+  void drop_submissions(Queue<Pending>& waiting);
+
   [[nodiscard]] Duration active_at(SteadyPoint at) const {
     return at - began_ - paused_for_ - (paused_at_ ? at - *paused_at_ : Duration{});
   }
@@ -231,6 +235,7 @@ class Engine {
 
   awaitable<void> carry_out(Action action) {
     if (auto* submit = std::get_if<Submit>(&action)) {
+      if (!submit->form) co_return;
       parts_.address(*submit->form);
       if (takes_several()) {
         group_->spawn(submit_trial(std::move(*submit->form)));

@@ -26,6 +26,24 @@ void Engine<Parts>::resume(PauseReason why) {
   tell_pause();
 }
 
+// What waits for its record before it is submitted has begun nowhere, and who stops does not wait for that record.
+template <class Parts>
+void Engine<Parts>::drop_submissions(Queue<Pending>& waiting) {
+  std::vector<RunId> runs;
+  for (Pending& pending : waiting)
+    if (auto* submit = std::get_if<Submit>(&pending.action); submit && submit->form) {
+      runs.push_back(submit->form->run);
+      submit->form.reset();
+    }
+  for (const RunId run : runs) {
+    JobEnd end{EndKind::killed, 0, "stopped before it was submitted"};
+    end.why = StopReason::experiment_end;
+    Transition transition;
+    ledger_->event(JobEnded{run, std::move(end), now()}, now(), transition);
+    apply(transition);
+  }
+}
+
 template <class Parts>
 void Engine<Parts>::tell_pause() {
   std::string text;

@@ -225,9 +225,10 @@ TEMPLATE_TEST_CASE("experiment: one that waits for space can be stopped, and be 
   TestType disk;
   std::set<std::uint64_t> told;
   {
-    Experiment experiment{
-        options(place), platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(1.0); }},
-        tuning::Random{SearchSpace{uniform("x", -1.0, 1.0)}, seed(3)}, disk.store(place)};
+    ExperimentOptions settings = options(place);
+    settings.shutdown_limit = std::chrono::seconds(60);
+    Experiment experiment{settings, platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(1.0); }},
+                          tuning::Random{SearchSpace{uniform("x", -1.0, 1.0)}, seed(3)}, disk.store(place)};
     experiment.observe(
         {.on_trial_ended =
              [&](const TrialJobDetail& trial) {
@@ -238,8 +239,11 @@ TEMPLATE_TEST_CASE("experiment: one that waits for space can be stopped, and be 
              [&](const Progress& now) {
                if (now.waiting_reason.find("the disk is full") != std::string::npos) experiment.request_stop();
              }});
+    const auto begin = std::chrono::steady_clock::now();
     // A summary would list ends that no resume finds.
     CHECK_THROWS_WITH(experiment.run(), Catch::Contains("the disk is full"));
+    CHECK(std::chrono::steady_clock::now() - begin <
+          settings.shutdown_limit / 2);  // what waits for records ends at once
   }
 
   disk.free();

@@ -794,3 +794,18 @@ TEST_CASE("ledger: of a trial that is stopped early the last finite value is tol
 
   CHECK(table.effects<ReportOutcome>().front()->outcome.value == 0.7);
 }
+
+TEST_CASE("ledger: who stops a run that has begun waits for no record, before that for its submission", "[ledger]") {
+  Table table;
+  RunId run;
+  SECTION("begun") {
+    run = table.running();
+    table.ledger.cancel(run.trial, StopReason::user, at(4), table.out);
+    CHECK(table.strength<Cancel>() == Strength::now);
+  }
+  SECTION("not yet") {
+    run = table.submit(table.order());
+    table.ledger.cancel(run.trial, StopReason::user, at(4), table.out);
+    CHECK(table.strength<Cancel>() == table.strength<Submit>());
+  }
+}

@@ -417,8 +417,10 @@ NNI_INLINE void Ledger::cancel(TrialId id, StopReason why, TimePoint now, Transi
   if (trial.submitted) {
     if (trial.told_to_stop) return;
     trial.told_to_stop = why;
-    // Behind the submission of the same run, which waits for the same strength.
-    out.effects.emplace_back(options_.submit_strength, Cancel{trial.run, why});
+    // Behind the submission of the same run, which waits for the same strength; behind nothing when that is over: who
+    // stops must not wait until a disk has space.
+    const bool begun = trial.detail.status == TrialJobStatus::running;
+    out.effects.emplace_back(begun ? Strength::now : options_.submit_strength, Cancel{trial.run, why});
     return;
   }
   if (why == StopReason::experiment_end) return;
