@@ -26,7 +26,10 @@ class Board {
   /// @param observers  called on the experiment's thread
   Board(const ExperimentOptions& options, std::vector<Observer> observers);
 
-  /// Takes over what is known when the experiment begins; `profile` is the first to be recorded.
+  /// Takes over what is known of the experiment before it begins: whatever goes wrong, nothing else is recorded.
+  void take_over(ProfileChanged profile, const std::filesystem::path& directory);
+
+  /// The experiment begins; `profile` is the first to be recorded.
   void begin(ProfileChanged profile, const std::filesystem::path& directory, std::string_view platform, bool resumed,
              std::uint64_t finished_before, std::size_t adopted, std::size_t imported = 0);
 

@@ -54,7 +54,12 @@ template <class Parts>
 class Engine {
  public:
   Engine(Context& context, Parts parts, ExperimentOptions& options, Ledger& ledger, Board& board)
-      : context_(&context), parts_(std::move(parts)), options_(&options), ledger_(&ledger), board_(&board) {}
+      : context_(&context),
+        parts_(std::move(parts)),
+        options_(&options),
+        ledger_(&ledger),
+        board_(&board),
+        began_(context.clock().steady_now()) {}
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 

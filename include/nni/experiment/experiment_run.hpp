@@ -71,6 +71,7 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
     std::rethrow_exception(failure);
   }
 
+  board.take_over(first_profile(context), directory_);
   Engine engine(context, Parts(*this), options_, *ledger_, board);
   engine_ = &engine;
   engine.listen();

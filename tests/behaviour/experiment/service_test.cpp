@@ -176,6 +176,33 @@ class Shared {
 };
 static_assert(DataStore<Shared>);
 
+constexpr TimePoint long_ago = from_epoch_ms(1'600'000'000'000);
+
+/// What a manager had recorded before it was killed: so many trials that run.
+awaitable<void> record_first_manager(Context& context, std::shared_ptr<datastore::Memory> store, std::uint64_t trials) {
+  auto opening = store->open(context, ExperimentId("abc"));
+  co_await std::move(opening);
+  std::vector<StoreEvent> events;
+  ProfileChanged profile;
+  profile.id = ExperimentId("abc");
+  profile.name = "kept";
+  profile.seed = 77;
+  profile.status = ExperimentStatus::running;
+  profile.exec_duration = 5min;
+  profile.start_time = long_ago;
+  events.emplace_back(profile);
+  for (std::uint64_t number = 1; number <= trials; ++number) {
+    const RunId run{TrialId{number}, 0};
+    const Parameters parameters = ParametersWriter{}.add("x", 0.5).finish();
+    events.emplace_back(TrialOrdered(run.trial, ParameterId{number - 1}, parameters, long_ago));
+    events.emplace_back(RunIntended(run, Placement(), long_ago));
+    events.emplace_back(RunStarted(JobStarted(run, JobId("job"), long_ago)));
+  }
+  store->append(events);
+  auto closing = store->close();
+  co_await std::move(closing);
+}
+
 awaitable<void> let_go(Context& context, std::shared_ptr<Desk> desk) {
   // Enough turns for everything that is on its way.
   for (int turn = 0; turn < 50; ++turn) co_await boost::asio::post(context.executor(), boost::asio::use_awaitable);
@@ -274,4 +301,36 @@ CO_TEST_CASE("experiment: a platform whose events end by themselves ends it with
   }
 
   CHECK_THAT(reason, Catch::Contains("events of the training service"));
+}
+
+CO_TEST_CASE("experiment: one whose runs cannot be adopted keeps everything that was recorded of it",
+             "[experiment][service][resume]") {
+  const auto kept = std::make_shared<datastore::Memory>();
+  auto recording = record_first_manager(ctx, kept, 1);
+  co_await std::move(recording);
+  ExperimentOptions settings = options(4, 1);
+  settings.id = "abc";
+  settings.resume = Resume::always;
+  Experiment experiment{settings, Platform{std::make_shared<Desk>()}, Shared{kept}, tuning::Random{line(), seed(1)}};
+  std::string reason;
+
+  try {
+    auto running = experiment.async_run(ctx);
+    co_await std::move(running);
+  } catch (const std::exception& error) {
+    reason = error.what();
+  }
+
+  CHECK_THAT(reason, Catch::Contains("the cluster does not answer"));
+  auto opening = kept->open(ctx, ExperimentId("abc"));
+  const ExperimentSnapshot snapshot = co_await std::move(opening);
+  CHECK(snapshot.profile.status == ExperimentStatus::error);
+  CHECK(snapshot.profile.id == ExperimentId("abc"));
+  CHECK(snapshot.profile.name == "kept");
+  CHECK(snapshot.profile.seed == 77);
+  CHECK(snapshot.profile.start_time == long_ago);
+  CHECK(snapshot.profile.exec_duration >= 5min);
+  CHECK(snapshot.profile.exec_duration < 6min);
+  REQUIRE(snapshot.unfinished.size() == 1);
+  CHECK(snapshot.unfinished.front().open_run.has_value());
 }

@@ -16,11 +16,15 @@ NNI_INLINE Board::Board(const ExperimentOptions& options, std::vector<Observer> 
   });
 }
 
-NNI_INLINE void Board::begin(ProfileChanged profile, const std::filesystem::path& directory, std::string_view platform,
-                             bool resumed, std::uint64_t finished_before, std::size_t adopted, std::size_t imported) {
+NNI_INLINE void Board::take_over(ProfileChanged profile, const std::filesystem::path& directory) {
   profile_ = std::move(profile);
   directory_ = directory;
   earlier_ = profile_.exec_duration;
+}
+
+NNI_INLINE void Board::begin(ProfileChanged profile, const std::filesystem::path& directory, std::string_view platform,
+                             bool resumed, std::uint64_t finished_before, std::size_t adopted, std::size_t imported) {
+  take_over(std::move(profile), directory);
   finished_before_ = finished_before;
   ExperimentStart start;
   start.id = profile_.id;
