@@ -376,8 +376,11 @@ class Engine {
 
   // ---- limits -------------------------------------------------------------------------------------------------
 
+  // Runs that were adopted come in the order of their names, not of their age.
   void note_start(RunId run, Duration ago) {
-    if (options_->max_trial_duration) starts_.push_back({context_->clock().steady_now() - ago, run});
+    if (!options_->max_trial_duration) return;
+    const std::pair<SteadyPoint, RunId> start(context_->clock().steady_now() - ago, run);
+    starts_.insert(std::upper_bound(starts_.begin(), starts_.end(), start), start);
   }
 
   awaitable<void> limit_loop();

@@ -334,3 +334,30 @@ CO_TEST_CASE("experiment: one whose runs cannot be adopted keeps everything that
   REQUIRE(snapshot.unfinished.size() == 1);
   CHECK(snapshot.unfinished.front().open_run.has_value());
 }
+
+TEST_CASE("experiment: of adopted runs the one that has run longest reaches its limit first",
+          "[experiment][service][resume][limits]") {
+  testing::ManualClock clock;
+  Runtime runtime(RuntimeOptions{.clock = clock});
+  clock.attach(runtime.io());
+  const auto kept = std::make_shared<datastore::Memory>();
+  runtime.run(record_first_manager(runtime.context(), kept, 2));
+  const auto desk = std::make_shared<Desk>();
+  desk->report = [&clock](const Intent& intent) {
+    JobReport report(intent.run, JobReport::State::running);
+    report.started = clock.now() - (intent.run.trial.number == 1 ? 10min : 50min);
+    return report;
+  };
+  ExperimentOptions settings = options(2, 2);
+  settings.id = "abc";
+  settings.resume = Resume::always;
+  settings.max_trial_duration = 1h;
+  Experiment experiment{settings, Platform{desk}, Shared{kept}, tuning::Random{line(), seed(1)}};
+
+  const Summary summary = clock.run(experiment.async_run(runtime.context()));
+
+  CHECK(summary.count(TrialJobStatus::early_stopped) == 2);
+  REQUIRE(desk->cancelled.size() == 2);
+  CHECK(desk->cancelled[0].run.trial == TrialId{2});
+  CHECK(desk->cancelled[1].at - desk->cancelled[0].at == 40min);
+}
