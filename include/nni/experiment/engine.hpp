@@ -103,6 +103,7 @@ class Engine {
   void request_stop() {
     if (stopping_) return;
     stopping_ = true;
+    board_->set_status(ExperimentStatus::stopping);
     Transition transition;
     ledger_->stop_placing();
     ledger_->cancel_all(now(), transition);

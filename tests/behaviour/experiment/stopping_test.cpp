@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <stdexcept>
 #include <thread>
 
@@ -45,9 +46,12 @@ TEST_CASE("experiment: a stop request from another thread stops live trials and 
     for (int seen = began; seen < 2; seen = began) began.wait(seen);
     experiment.request_stop();
   });
+  std::set<ExperimentStatus> shown;
+  experiment.observe({.on_progress = [&](const Progress& now) { shown.insert(now.status); }});
 
   const Summary summary = experiment.run();
 
+  CHECK(shown == std::set<ExperimentStatus>{ExperimentStatus::running, ExperimentStatus::stopping});
   CHECK(summary.status == ExperimentStatus::stopped);
   CHECK(summary.ordered == 2);
   CHECK(summary.finished == 0);  // a resume runs them again
