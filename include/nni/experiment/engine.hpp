@@ -65,6 +65,7 @@ class Engine {
 
   /// Runs until everything that was asked for has ended, or until a stop was asked for and carried out.
   awaitable<void> run() {
+    if (failure_) std::rethrow_exception(failure_);
     async::task_group loops(*context_);
     group_ = &loops;
     resources_stale_ = true;
@@ -115,6 +116,14 @@ class Engine {
   }
 
   [[nodiscard]] bool stopping() const noexcept { return stopping_; }
+
+  /// Ends `run` with an exception that came from outside of its loops. Executor only.
+  void fail(std::exception_ptr failure) {
+    if (!group_)
+      failure_ = std::move(failure);
+    else
+      group_->spawn(throw_again(std::move(failure)));
+  }
 
   /// Time since `run` began, pauses left out.
   [[nodiscard]] Duration active() const { return active_at(context_->clock().steady_now()); }
@@ -196,6 +205,7 @@ class Engine {
   void record_settings();
   void cancel_by_user(TrialId trial);
   awaitable<void> tell_when_recorded(std::shared_ptr<std::promise<bool>> answer);
+  awaitable<void> throw_again(std::exception_ptr failure);
   void retry_later(const RetryLater& later);
 
   // Nothing starts while records cannot be kept, and nobody is asked for more.
@@ -401,6 +411,7 @@ class Engine {
   bool dirty_ = true;
   bool stopping_ = false;
   bool out_of_time_ = false;
+  std::exception_ptr failure_;  // came before the loops ran
   async::event limits_changed_;
   std::vector<std::shared_ptr<std::promise<bool>>> unanswered_;  // who waits until everything is recorded
   std::vector<awaitable<void>> early_;                           // of them, those who asked before the loops ran

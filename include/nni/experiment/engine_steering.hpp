@@ -150,6 +150,12 @@ awaitable<void> Engine<Parts>::tell_when_recorded(std::shared_ptr<std::promise<b
 }
 
 template <class Parts>
+awaitable<void> Engine<Parts>::throw_again(std::exception_ptr failure) {
+  if (failure) std::rethrow_exception(failure);
+  co_return;
+}
+
+template <class Parts>
 void Engine<Parts>::retry_later(const RetryLater& later) {
   retries_.emplace(context_->clock().steady_now() + later.pause, later.trial);
   limits_changed_.notify();

@@ -211,6 +211,8 @@ class Experiment {
   void take_settings();
   void apply_settings();
   static void steer(Experiment& self, const detail::Change& change);
+  template <class Work>
+  void guarded(const Work& work);
   awaitable<void> count_unfitting();
   awaitable<void> count_if_unfitting(std::uint64_t& count, TrialJobDetail trial);
   [[nodiscard]] bool fits(const Parameters& parameters) const;

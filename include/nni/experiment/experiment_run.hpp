@@ -9,11 +9,22 @@
 
 namespace nni {
 
+// What is called from the executor's queue has nobody above who could catch anything.
+template <class Service, class... Policies>
+template <class Work>
+void Experiment<Service, Policies...>::guarded(const Work& work) {
+  try {
+    work();
+  } catch (...) {
+    engine_->fail(std::current_exception());
+  }
+}
+
 template <class Service, class... Policies>
 void Experiment<Service, Policies...>::stop_now() {
   stop_requested_ = true;
   if (engine_)
-    engine_->request_stop();
+    guarded([this] { engine_->request_stop(); });
   else
     give_up();
 }
@@ -29,7 +40,7 @@ void Experiment<Service, Policies...>::steer(Experiment& self, const detail::Cha
   if (std::holds_alternative<detail::StopExperiment>(change))
     self.stop_now();
   else if (self.engine_)
-    self.engine_->carry_out(change);
+    self.guarded([&self, &change] { self.engine_->carry_out(change); });
 }
 
 template <class Service, class... Policies>

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -91,6 +92,17 @@ class SlowSync {
   bool waited_ = false;
 };
 static_assert(DataStore<SlowSync>);
+
+/// A tuner that another search space breaks.
+class Brittle {
+ public:
+  using role = nni::role::tuner;
+  void start(const SearchSpace&, const Objectives&) {}
+  void update_search_space(const SearchSpace&) { throw std::runtime_error("the table of results is full"); }
+  std::optional<Parameters> generate(ParameterId) { return Parameters(); }
+  void observe(const TrialOutcome&) {}
+};
+static_assert(Tuner<Brittle>);
 
 auto gated(Gate& gate) {
   return platforms::InProcess{
@@ -427,4 +439,32 @@ TEST_CASE("control: a waiting retry is shown, can be cancelled, and comes back w
     CHECK(attempts == std::vector<std::uint32_t>{0});
     CHECK(summary.trials.front().status == TrialJobStatus::user_canceled);
   }
+}
+
+TEST_CASE("control: what a tuner or a hook throws on a request ends the experiment, and everything is closed",
+          "[control][errors]") {
+  std::string logged;
+  const ExperimentOptions options{
+      .max_trials = 3, .handle_signals = false, .log = [&logged](LogLevel, std::string_view, std::string_view text) {
+        logged += text;
+      }};
+  std::optional<Control> control;
+  platforms::InProcess service{[&control](TrialHandle& trial) {
+    if (trial.sequence() == 0) control->update_search_space(line());
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any stopped;
+    stopped.wait(lock, trial.stop_token(), [] { return false; });
+  }};
+  std::optional<Summary> told;
+  Experiment experiment{options, std::move(service), Brittle{}};
+  control = experiment.control();
+  experiment.observe(Observer{.on_end = [&told](const Summary& summary) { told = summary; }});
+
+  CHECK_THROWS_WITH(experiment.run(), Catch::Contains("the table of results is full"));
+
+  REQUIRE(told);
+  CHECK(told->status == ExperimentStatus::error);
+  CHECK_THAT(told->message, Catch::Contains("the table of results is full"));
+  CHECK(control->phase() == Control::Phase::ended);
 }
