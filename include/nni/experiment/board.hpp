@@ -54,6 +54,9 @@ class Board {
   /// Something changed.
   void progress(const LedgerCounts& counts);
 
+  /// Handles see how it stands from now on; observers are not called.
+  void publish(const LedgerCounts& counts);
+
   /// The experiment is over. Tells the observers.
   Summary end(ExperimentStatus status, std::string message, const LedgerCounts& counts,
               std::vector<TrialJobDetail> trials);

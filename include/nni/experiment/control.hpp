@@ -43,6 +43,7 @@ struct StopExperiment {};
 struct CancelTrial {
   TrialId trial{};
 };
+struct ShowProgress {};  ///< somebody has begun to watch
 class TellWhenRecorded {
  public:
   TellWhenRecorded() = default;
@@ -50,7 +51,7 @@ class TellWhenRecorded {
   std::shared_ptr<std::promise<bool>> answer;
 };
 using Change = std::variant<SetConcurrency, SetMaxTrials, SetMaxDuration, UpdateSearchSpace, PauseTrials, ResumeTrials,
-                            StopExperiment, CancelTrial, TellWhenRecorded>;
+                            StopExperiment, CancelTrial, ShowProgress, TellWhenRecorded>;
 /// @}
 
 }  // namespace detail
@@ -117,7 +118,8 @@ class Control {
   /// @returns true when it is recorded; false when the experiment ended without, and `phase()` says so
   bool wait_until_recorded() const;
 
-  /// How the experiment stands, not older than the last turn of its loop. Before `run`: what the options say.
+  /// How the experiment stands, not older than the last turn of its loop. Before `run`, and for a moment when the first
+  /// handle is made while it runs: what the options say.
   [[nodiscard]] Progress status() const;
 
   /// Where the experiment is now.

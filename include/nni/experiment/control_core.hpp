@@ -33,8 +33,8 @@ class ControlCore : public std::enable_shared_from_this<ControlCore> {
   [[nodiscard]] Progress progress() const;
   [[nodiscard]] Control::Phase phase() const;
 
-  /// Somebody may want to see how it stands.
-  void watch() noexcept { watched_.store(true, std::memory_order_relaxed); }
+  /// Somebody may want to see how it stands. @returns true for the first
+  bool watch() noexcept { return !watched_.exchange(true, std::memory_order_relaxed); }
   [[nodiscard]] bool watched() const noexcept { return watched_.load(std::memory_order_relaxed); }
   /// @}
 

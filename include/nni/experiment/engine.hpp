@@ -201,6 +201,7 @@ class Engine {
   void change(const UpdateSearchSpace& what);
   void change(const PauseTrials& what);
   void change(const ResumeTrials& what);
+  void change(const ShowProgress& what);
   void tell_pause();
   void record_settings();
   void cancel_by_user(TrialId trial);

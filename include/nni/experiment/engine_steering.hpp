@@ -125,6 +125,12 @@ void Engine<Parts>::change(const ResumeTrials&) {
   record_settings();
 }
 
+template <class Parts>
+void Engine<Parts>::change(const ShowProgress&) {
+  board_->set_active(active());
+  board_->publish(ledger_->counts());
+}
+
 // What is in force is recorded before anything that follows from it.
 template <class Parts>
 void Engine<Parts>::record_settings() {

@@ -158,8 +158,8 @@ class Experiment {
 
   /// A handle that steers the experiment: limits, search space, pause, cancel, stop, counts. Any thread, any time.
   [[nodiscard]] Control control() const {
-    control_->watch();
     steer_ = &steer;
+    if (control_->watch()) control_->ask(detail::ShowProgress{});
     return Control(control_);
   }
 

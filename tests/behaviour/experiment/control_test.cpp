@@ -468,3 +468,26 @@ TEST_CASE("control: what a tuner or a hook throws on a request ends the experime
   CHECK_THAT(told->message, Catch::Contains("the table of results is full"));
   CHECK(control->phase() == Control::Phase::ended);
 }
+
+TEST_CASE("control: a handle that is made while it runs, or after its end, shows how it stands", "[control]") {
+  Gate gate;
+  Experiment experiment{ExperimentOptions{.concurrency = 1, .max_trials = 2, .handle_signals = false}, gated(gate),
+                        tuning::Random{line(), seed(1)}};
+  SECTION("while it runs") {
+    std::jthread user([&] {
+      gate.wait_for(1);
+      const Control control = experiment.control();
+      CHECK(control.wait_until_recorded());
+      CHECK(control.status().status == ExperimentStatus::running);
+      CHECK(control.status().ordered == 1);
+      gate.let_go(100);
+    });
+    experiment.run();
+  }
+  SECTION("after its end") {
+    gate.let_go(100);
+    experiment.run();
+    CHECK(experiment.control().status().status == ExperimentStatus::done);
+    CHECK(experiment.control().status().finished == 2);
+  }
+}

@@ -101,6 +101,10 @@ NNI_INLINE void Board::progress(const LedgerCounts& counts) {
   if (control_ && control_->watched()) control_->publish(progress);
 }
 
+NNI_INLINE void Board::publish(const LedgerCounts& counts) {
+  if (control_) control_->publish(standing(counts));
+}
+
 NNI_INLINE void Board::set_status(ExperimentStatus status, std::string message) {
   profile_.status = status;
   profile_.message = std::move(message);
@@ -138,7 +142,7 @@ NNI_INLINE Summary Board::end(ExperimentStatus status, std::string message, cons
   summary.top = top_;
   summary.failures = failures_;
   summary.trials = std::move(trials);
-  if (control_ && control_->watched()) control_->publish(standing(counts));
+  publish(counts);
   for (const Observer& observer : observers_)
     if (observer.on_end) observer.on_end(summary);
   return summary;
