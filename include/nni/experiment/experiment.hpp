@@ -142,7 +142,8 @@ class Experiment {
   /// Runs the experiment to its end on the calling thread. Ctrl-C stops it cleanly, a second one at once.
   ///
   /// @returns what it came to; also for one that was stopped
-  /// @throws Error  when it cannot go on; the state ERROR and the reason are recorded first. Also when everything ran,
+  /// @throws Error  `Errc::closed` when it has run before. When it cannot go on; the state ERROR and the reason are
+  ///                recorded first. Also when everything ran,
   ///                but its end could not be kept by the data store
   Summary run();
 
@@ -221,6 +222,7 @@ class Experiment {
   awaitable<void> collect(std::vector<TrialJobDetail>& into, TrialJobDetail trial);
   LedgerOptions ledger_options() const;
   ProfileChanged first_profile(Context& context) const;
+  void require_fresh() const;
   void stop_now();
   void give_up();
 

@@ -49,7 +49,18 @@ Experiment<Service, Policies...>::~Experiment() {
 }
 
 template <class Service, class... Policies>
+void Experiment<Service, Policies...>::require_fresh() const {
+  if (control_->phase() == Control::Phase::before) return;
+  throw Error(
+      Errc::closed,
+      "experiment \"" + id_.value +
+          "\" has run, and an experiment object runs once; make another one, with the same .id and .resume = "
+          "nni::Resume::if_exists to go on");
+}
+
+template <class Service, class... Policies>
 Summary Experiment<Service, Policies...>::run() {
+  require_fresh();
   RuntimeOptions settings;
   settings.threads = options_.threads;
   settings.log = Log(options_.log, options_.log_level);
@@ -62,6 +73,7 @@ Summary Experiment<Service, Policies...>::run() {
 
 template <class Service, class... Policies>
 awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context) {
+  require_fresh();
   detail::Board board(options_, observers_);
   board.set_control(control_);
   board_ = &board;

@@ -151,6 +151,11 @@ void TrainingSession<Service, Policies...>::finish(std::exception_ptr failure) n
 
 template <class Service, class... Policies>
 awaitable<void> TrainingSession<Service, Policies...>::async_run(Context& context) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!service_)
+      throw Error(Errc::in_use, "the training session runs already, or has run; it runs once, so make another one");
+  }
   context_ = &context;
   changed_.emplace();
   bool stop = false;

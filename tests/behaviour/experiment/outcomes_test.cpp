@@ -161,3 +161,11 @@ TEST_CASE("experiment: a summary is JSON and CSV", "[experiment]") {
   CHECK(csv.starts_with("id,sequence,status,value,seconds,x\r\n"));
   CHECK(csv.find(",SUCCEEDED,2.0,") != std::string::npos);
 }
+
+TEST_CASE("experiment: runs once, and says how to go on", "[experiment][errors]") {
+  Experiment experiment{quiet(2), platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(1.0); }},
+                        tuning::Random{line(), seed(1)}};
+  CHECK(experiment.run().finished == 2);
+
+  CHECK_THROWS_WITH(experiment.run(), Catch::Contains("runs once") && Catch::Contains("nni::Resume::if_exists"));
+}

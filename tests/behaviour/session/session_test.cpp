@@ -337,6 +337,7 @@ TEST_CASE("session: as coroutines on an executor of the caller", "[session]") {
 
   runtime.run(both());
 
+  CHECK_THROWS_WITH(runtime.run(session.async_run(runtime.context())), Catch::Contains("runs once"));
   REQUIRE(ends.size() == 3);
   for (const TrialJobDetail& end : ends) CHECK(end.status == TrialJobStatus::succeeded);
 }
