@@ -169,3 +169,22 @@ TEST_CASE("experiment: runs once, and says how to go on", "[experiment][errors]"
 
   CHECK_THROWS_WITH(experiment.run(), Catch::Contains("runs once") && Catch::Contains("nni::Resume::if_exists"));
 }
+
+TEST_CASE("experiment: a duration that no clock can reckon with is refused", "[experiment][errors]") {
+  try {
+    Experiment experiment{
+        ExperimentOptions{
+            .max_duration = Duration::max(),
+            .max_trial_duration = Duration::max(),
+            .retry_backoff_limit = Duration::max(),
+            .shutdown_limit = Duration::max()},
+        platforms::InProcess{[](TrialHandle&) {}}, tuning::Random{line(), seed(1)}};
+    FAIL("nothing was refused");
+  } catch (const ConfigError& error) {
+    std::vector<std::string> keys;
+    for (const Problem& problem : error.problems()) keys.push_back(problem.key);
+    CHECK(keys ==
+          std::vector<std::string>{"max_duration", "max_trial_duration", "retry_backoff_limit", "shutdown_limit"});
+    CHECK_THAT(error.what(), Catch::Contains("a hundred years"));
+  }
+}

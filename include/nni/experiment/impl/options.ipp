@@ -18,6 +18,9 @@ NNI_INLINE bool is_plain_name(const std::string& text) {
          });
 }
 
+/// What points in time can be reckoned with: nanoseconds in 64 bits reach 292 years.
+inline constexpr Duration longest_duration = std::chrono::hours(24 * 36'525);
+
 NNI_INLINE void check_concurrency(std::size_t trials, ProblemList& problems) {
   if (trials < 1 || trials > 100'000)
     problems.add("concurrency", std::to_string(trials) + " is not between 1 and 100000");
@@ -30,6 +33,8 @@ NNI_INLINE void check_max_trials(const std::optional<std::uint64_t>& trials, Pro
 NNI_INLINE void check_duration(const char* key, const std::optional<Duration>& duration, ProblemList& problems) {
   if (duration && *duration <= Duration::zero())
     problems.add(key, to_string(*duration) + " is not a positive duration");
+  if (duration && *duration > longest_duration)
+    problems.add(key, to_string(*duration) + " is more than a hundred years; give less, or leave it out");
 }
 
 }  // namespace detail
@@ -51,8 +56,10 @@ NNI_INLINE void check(const ExperimentOptions& options, bool needs_command) {
     problems.add(
         "retry_backoff_limit",
         to_string(options.retry_backoff_limit) + " is shorter than retry_backoff, " + to_string(options.retry_backoff));
-  if (options.shutdown_limit <= Duration::zero())
-    problems.add("shutdown_limit", to_string(options.shutdown_limit) + " is not a positive duration");
+  if (options.retry_backoff_limit > detail::longest_duration)
+    problems.add(
+        "retry_backoff_limit", to_string(options.retry_backoff_limit) + " is more than a hundred years; give less");
+  detail::check_duration("shutdown_limit", options.shutdown_limit, problems);
   if (options.trial_gpu_number && *options.trial_gpu_number < 0)
     problems.add(
         "trial_gpu_number", std::to_string(*options.trial_gpu_number) + " is negative; use 0 for none or leave it out");
