@@ -104,7 +104,8 @@ class View {
  private:
   std::string erase(const Style& style);
   std::string draw(const Style& style);
-  std::string trial_line(const TrialJobDetail& trial, const Style& style);
+  bool is_best(const TrialJobDetail& trial);
+  std::string trial_line(const TrialJobDetail& trial, bool best, const Style& style);
   std::string left_out_line();
 
   std::string name_;

@@ -2,12 +2,14 @@
 #include "support/catch.hpp"
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -191,6 +193,19 @@ TEST_CASE("console: an output that takes nothing does not make the experiment wa
     }
     CHECK(bytes > 1'000'000);
     CHECK(bytes < 1'200'000);
+  }
+  SECTION("and the end is written, however much was kept before it") {
+    for (int k = 0; k < 200; ++k) observer.on_start(nni::ExperimentStart{});  // until there is no room for a line
+    std::string all;
+    std::atomic<bool> over = false;
+    std::thread reader([&] {
+      while (!over) all += pipe.read();
+    });
+    observer.on_end(nni::Summary{});
+    over = true;
+    reader.join();
+    all += pipe.read();
+    CHECK_THAT(all, Catch::Contains("experiment  not finished: 0 trials"));
   }
 }
 

@@ -439,3 +439,26 @@ TEST_CASE("console: a log file is told why nothing goes on, once per reason and 
   CHECK(view.progress(progress, at(32s), lines).empty());
   CHECK(view.progress(progress, at(42s), lines) == "1 trial waiting: all 2 machines are full\n");
 }
+
+TEST_CASE("console: a trial is the best so far only if none that was left out was better", "[console]") {
+  View view;
+  std::string all;
+  for (std::uint64_t number = 1; number <= 50; ++number)
+    all += view.trial_ended(succeeded(number, "0.5"), at(0ms), lines);
+  CHECK(view.trial_ended(succeeded(51, "0.1"), at(0ms), lines).empty());
+
+  CHECK(view.trial_ended(succeeded(52, "0.3"), at(5s), lines).find("best so far") == std::string::npos);
+  CHECK(view.trial_ended(succeeded(53, "0.05"), at(6s), lines).find("best so far") != std::string::npos);
+}
+
+TEST_CASE("console: a log file knows the direction before the first trial has ended", "[console]") {
+  View view;
+  Progress progress;
+  progress.direction = nni::maximize;
+  CHECK(view.draws(progress, at(0ms), false));
+  CHECK(view.progress(progress, at(0ms), lines).empty());
+
+  CHECK(view.trial_ended(succeeded(1, "0.5"), at(0ms), lines).find("best so far") != std::string::npos);
+  CHECK(view.trial_ended(succeeded(2, "0.3"), at(0ms), lines).find("best so far") == std::string::npos);
+  CHECK(view.trial_ended(succeeded(3, "0.9"), at(0ms), lines).find("best so far") != std::string::npos);
+}

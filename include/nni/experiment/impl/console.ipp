@@ -186,6 +186,7 @@ NNI_INLINE void ConsoleObserver::on_progress(const Progress& progress) {
 NNI_INLINE void ConsoleObserver::on_end(const Summary& summary) {
   const std::vector<console::Excerpt> excerpts = console::read_excerpts(summary, state_->options.excerpt_lines);
   state_->style = console::detail::style_of(state_->options);
+  state_->output.flush();  // so that there is room for the end
   state_->output.write(state_->view.end(summary, excerpts, state_->style));
   state_->output.flush();
 }

@@ -380,14 +380,25 @@ NNI_INLINE std::string View::trial_ended(const TrialJobDetail& trial, SteadyPoin
     const std::string erased = erase(style);
     return erased + render_line(line, detail::usable(style), style.color) + "\n" + draw(style);
   }
+  const bool best = is_best(trial);  // also of those that are left out
   if (!lines_.permits(now)) {
     ++left_out_;
     return "";
   }
-  return left_out_line() + trial_line(trial, style);
+  return left_out_line() + trial_line(trial, best, style);
 }
 
-NNI_INLINE std::string View::trial_line(const TrialJobDetail& trial, const Style& style) {
+NNI_INLINE bool View::is_best(const TrialJobDetail& trial) {
+  const std::optional<double> value = final_number(trial);
+  if (!value || trial.status != TrialJobStatus::succeeded) return false;
+  const std::optional<double> known = best_ ? best_ : progress_.best_value;
+  const bool best =
+      !known || trial.trial == progress_.best_trial || Objectives(progress_.direction).better(*value, *known);
+  if (best) best_ = value;
+  return best;
+}
+
+NNI_INLINE std::string View::trial_line(const TrialJobDetail& trial, bool best, const Style& style) {
   std::string count = grouped(ended_);
   if (progress_.max_trials) {
     const std::string all = grouped(*progress_.max_trials);
@@ -399,13 +410,9 @@ NNI_INLINE std::string View::trial_line(const TrialJobDetail& trial, const Style
   const std::optional<double> value = final_number(trial);
   if (value && trial.status == TrialJobStatus::succeeded) line.push_back({": " + short_number(*value)});
   if (const auto time = detail::took(trial)) line.push_back({" after " + to_string(*time)});
-  if (value && trial.status == TrialJobStatus::succeeded) {
-    const std::optional<double> known = best_ ? best_ : progress_.best_value;
-    if (!known || trial.trial == progress_.best_trial || Objectives(progress_.direction).better(*value, *known)) {
-      best_ = value;
-      line.push_back({", best so far: ", Look::strong});
-      line.push_back({detail::joined(detail::parameter_words(trial.parameters))});
-    }
+  if (best) {
+    line.push_back({", best so far: ", Look::strong});
+    line.push_back({detail::joined(detail::parameter_words(trial.parameters))});
   }
   return render_line(line, 100'000, style.color) + "\n";
 }
@@ -423,7 +430,7 @@ NNI_INLINE std::string View::left_out_line() {
 NNI_INLINE bool View::draws(const Progress& progress, SteadyPoint now, bool live) {
   if (live) return progress.status != progress_.status || redraws_.permits(now);
   // As lines: the numbers for the next trial's line, and now and then why nothing goes on.
-  const bool limit = progress_.max_trials != progress.max_trials;
+  const bool limit = progress_.max_trials != progress.max_trials || progress_.direction != progress.direction;
   const bool reason = progress.waiting_reason != told_reason_ && !progress.waiting_reason.empty();
   return limit || reason || progress.best_trial != progress_.best_trial || progress.status != progress_.status;
 }
