@@ -109,10 +109,11 @@ class Control {
   bool stop() const;
 
   /// Cancels one trial, whether it waits, runs, or waits for a retry; it ends as USER_CANCELED. One that is unknown or has
-  /// ended is left alone.
+  /// ended is left alone. What is recorded is the end of the trial, when it comes: a kill of this process may overtake
+  /// the request, and then it has to be made again.
   bool cancel(TrialId trial) const;
 
-  /// Waits until everything that was asked for so far is recorded so that it survives a loss of power. Not on the
+  /// Waits until every change that was asked for so far is recorded so that it survives a loss of power. Not on the
   /// experiment's thread (not in an observer), where it would wait for itself; before `run` it waits for `run`. When the
   /// experiment ends meanwhile, it waits for the last record.
   /// @returns true when it is recorded; false when the experiment ended without, and `phase()` says so

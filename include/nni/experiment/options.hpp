@@ -61,7 +61,7 @@ struct ExperimentOptions {
   std::optional<int> trial_gpu_number{};   ///< absent: inherit; 0: none; n: that many
 
   bool handle_signals = true;  ///< Ctrl-C and SIGTERM stop in two phases while `run()` is active
-  Duration shutdown_limit = std::chrono::seconds(60);  ///< the longest that the end may take, above zero
+  Duration shutdown_limit = std::chrono::seconds(60);  ///< the longest that each step of the end may take, above zero
   std::size_t threads = 0;                             ///< threads for blocking calls; 0: by the machine, 2 to 8
   std::size_t summary_trials = 10'000;                 ///< trials that the summary lists at most
   LogSink log{};                                       ///< where log lines go; empty: nowhere

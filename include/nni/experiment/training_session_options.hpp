@@ -39,7 +39,7 @@ struct TrainingSessionOptions {
       nni_manager_ip{};  ///< `nni_manager_ip`: host that trials are told, for transports that listen; empty: theirs
 
   bool handle_signals = false;  ///< Ctrl-C and SIGTERM end the session while it runs; for one session of a program
-  Duration shutdown_limit = std::chrono::seconds(60);  ///< the longest that the end may take, above zero
+  Duration shutdown_limit = std::chrono::seconds(60);  ///< the longest that each step of the end may take, above zero
   std::size_t threads = 0;                             ///< threads for blocking calls; 0: by the machine, 2 to 8
   LogSink log{};                                       ///< where log lines go; empty: nowhere
   LogLevel log_level = LogLevel::info;                 ///< what is below it is not logged
