@@ -25,6 +25,13 @@ namespace nni {
 ///  4. `next_order` is cancellable without losing an order; an order to kill a trial that has ended is harmless;
 ///  5. `stop` ends whatever it started, within the context's shutdown limit.
 ///
+/// What an earlier manager's advisor had learnt is told between `start` and the first `request`, where there are members
+/// for it: `replay(const TrialOutcome&, std::vector<double>)` for each trial that ended, in the order of their ids, with
+/// the finite numbers among its intermediate results; `replay_unfinished(ParameterId, const Parameters&, RunId,
+/// std::vector<double>)` for each that has not; `import_result(const ResultImported&)` for results from elsewhere, also of
+/// a new experiment. An advisor without them begins anew after a resume, and may suggest again what was tried. With
+/// `update_search_space(const SearchSpace&)` it can be given another space while it runs.
+///
 /// @tparam A  policy type; declares `using role = nni::role::advisor;`
 template <class A>
 concept Advisor =

@@ -197,6 +197,13 @@ class Experiment {
   /// A store of the caller's may know this experiment already; a default one is as new as the experiment.
   static constexpr bool resumable = detail::count_role<role::data_store, Policies...> != 0;
 
+  /// What an advisor of the caller's makes of a resume is its own affair; of ours only an assessor needs histories.
+  static constexpr bool replays_histories =
+      detail::count_role<role::advisor, Policies...> == 1
+          ? requires(advisor_type& advisor, TrialOutcome outcome,
+                     std::vector<double> history) { advisor.replay(outcome, history); }
+          : !std::same_as<assessor_type, assessing::None>;
+
   Experiment(ExperimentOptions options, Service service, std::tuple<Policies...> policies);
 
   static advisor_type make_advisor(std::tuple<Policies...>& policies);

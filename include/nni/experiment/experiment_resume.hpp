@@ -81,11 +81,10 @@ bool Experiment<Service, Policies...>::fits(const Parameters& parameters) const 
 // Tells the advisor what it learnt before, and the board who was best.
 template <class Service, class... Policies>
 awaitable<void> Experiment<Service, Policies...>::replay(detail::Board& board) {
-  constexpr bool assesses = !std::same_as<assessor_type, assessing::None>;
   const auto visit = [this, &board](TrialJobDetail trial, std::optional<std::vector<double>> history) {
     return replay_trial(board, std::move(trial), std::move(history));
   };
-  auto pages = detail::for_each_history(store_, assesses, visit);
+  auto pages = detail::for_each_history(store_, replays_histories, visit);
   co_await std::move(pages);
   replay_imported(board, static_cast<std::uint64_t>(-1));
   if constexpr (requires(UnfinishedTrial t) {
@@ -147,7 +146,6 @@ awaitable<void> Experiment<Service, Policies...>::count_if_unfitting(std::uint64
 template <class Service, class... Policies>
 awaitable<void> Experiment<Service, Policies...>::replay_trial(
     detail::Board& board, TrialJobDetail trial, std::optional<std::vector<double>> known) {
-  constexpr bool assesses = !std::same_as<assessor_type, assessing::None>;
   if (imported_ < snapshot_.imported.size()) replay_imported(board, trial.trial.number);
   if (!is_terminal(trial.status)) {
     ledger_->recall(trial);
@@ -168,7 +166,7 @@ awaitable<void> Experiment<Service, Policies...>::replay_trial(
     std::vector<double> history;
     if (known) {
       history = *std::move(known);
-    } else if (assesses || (trial.status == TrialJobStatus::early_stopped && !trial.final_value)) {
+    } else if (replays_histories || (trial.status == TrialJobStatus::early_stopped && !trial.final_value)) {
       auto reading = store_.metrics(trial.trial);
       const std::vector<Metric> metrics = co_await std::move(reading);
       history = detail::intermediate_numbers(metrics);

@@ -176,6 +176,37 @@ class Shared {
 };
 static_assert(DataStore<Shared>);
 
+/// An advisor that suggests nothing and writes down what it is told after a resume.
+class Learner {
+ public:
+  using role = nni::role::advisor;
+  using Lesson = std::pair<TrialOutcome, std::vector<double>>;
+
+  explicit Learner(std::shared_ptr<std::vector<Lesson>> lessons) : lessons_(std::move(lessons)) {}
+
+  awaitable<void> start(Context&, const SearchSpace&, const Objectives&) {
+    never_ = std::make_unique<async::event>();
+    co_return;
+  }
+  awaitable<void> request(std::size_t) { co_return; }
+  awaitable<void> report(const Metric&) { co_return; }
+  awaitable<void> trial_ended(const TrialOutcome&) { co_return; }
+  awaitable<Order> next_order() {
+    auto never = never_->wait();
+    co_await std::move(never);
+    co_return Order{};
+  }
+  awaitable<void> stop() { co_return; }
+  void replay(const TrialOutcome& outcome, const std::vector<double>& history) {
+    lessons_->emplace_back(outcome, history);
+  }
+
+ private:
+  std::shared_ptr<std::vector<Lesson>> lessons_;
+  std::unique_ptr<async::event> never_;
+};
+static_assert(Advisor<Learner>);
+
 constexpr TimePoint long_ago = from_epoch_ms(1'600'000'000'000);
 
 /// What a manager had recorded before it was killed: so many trials that run.
@@ -198,6 +229,25 @@ awaitable<void> record_first_manager(Context& context, std::shared_ptr<datastore
     events.emplace_back(RunIntended(run, Placement(), long_ago));
     events.emplace_back(RunStarted(JobStarted(run, JobId("job"), long_ago)));
   }
+  store->append(events);
+  auto closing = store->close();
+  co_await std::move(closing);
+}
+
+/// The first of them has ended meanwhile, with two values and a result.
+awaitable<void> record_result(Context& context, std::shared_ptr<datastore::Memory> store) {
+  auto opening = store->open(context, ExperimentId("abc"));
+  co_await std::move(opening);
+  const RunId run{TrialId{1}, 0};
+  std::vector<StoreEvent> events;
+  events.emplace_back(MetricReceived(Metric(run, MetricKind::intermediate, 0, "0.5", long_ago)));
+  events.emplace_back(MetricReceived(Metric(run, MetricKind::intermediate, 1, "0.25", long_ago)));
+  events.emplace_back(MetricReceived(Metric(run, MetricKind::final, 0, "0.125", long_ago)));
+  RunEnded ended;
+  ended.run = run;
+  ended.status = TrialJobStatus::succeeded;
+  ended.at = long_ago;
+  events.emplace_back(ended);
   store->append(events);
   auto closing = store->close();
   co_await std::move(closing);
@@ -360,4 +410,26 @@ TEST_CASE("experiment: of adopted runs the one that has run longest reaches its 
   REQUIRE(desk->cancelled.size() == 2);
   CHECK(desk->cancelled[0].run.trial == TrialId{2});
   CHECK(desk->cancelled[1].at - desk->cancelled[0].at == 40min);
+}
+
+CO_TEST_CASE("experiment: an advisor of the caller's is told the history of each trial after a resume",
+             "[experiment][service][resume]") {
+  const auto kept = std::make_shared<datastore::Memory>();
+  auto recording = record_first_manager(ctx, kept, 1);
+  co_await std::move(recording);
+  auto ending = record_result(ctx, kept);
+  co_await std::move(ending);
+  ExperimentOptions settings = options(1, 1);
+  settings.id = "abc";
+  settings.resume = Resume::always;
+  const auto lessons = std::make_shared<std::vector<Learner::Lesson>>();
+  Experiment experiment{settings, Platform{std::make_shared<Desk>()}, Shared{kept}, Learner{lessons}};
+
+  auto running = experiment.async_run(ctx);
+  const Summary summary = co_await std::move(running);
+
+  CHECK(summary.finished == 1);
+  REQUIRE(lessons->size() == 1);
+  CHECK(lessons->front().first.value == 0.125);
+  CHECK(lessons->front().second == std::vector<double>{0.5, 0.25});
 }
