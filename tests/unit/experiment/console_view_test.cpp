@@ -416,6 +416,26 @@ TEST_CASE("console: one that was stopped says once more how to go on, at its end
   CHECK_THAT(forgetful.end(summary, {}, lines), !Catch::Matchers::Contains("to go on"));
 }
 
+TEST_CASE("console: one that has not ended shows no time, which was recorded earlier than its trials", "[console]") {
+  nni::Summary summary;
+  summary.name = "digits";
+  summary.finished = 3;
+  summary.duration = 4ms;
+  for (const auto status : {nni::ExperimentStatus::running, nni::ExperimentStatus::no_more_trial}) {
+    summary.status = status;
+    CHECK(render_summary(summary, {}, lines) == "experiment digits not finished: 3 trials so far\n");
+  }
+  summary.status = nni::ExperimentStatus::stopped;
+  CHECK(render_summary(summary, {}, lines) == "experiment digits stopped: 3 trials in 4ms\n");
+}
+
+TEST_CASE("console: a bar that is full tells of no time that is left", "[console]") {
+  Progress progress = half_way();
+  progress.finished = *progress.max_trials;
+  CHECK_THAT(render_progress(progress, "digits", lines).front(),
+             Catch::Matchers::Contains("40/40  100%") && !Catch::Matchers::Contains("ETA"));
+}
+
 TEST_CASE("console: a log file is told of a pause", "[console]") {
   View view;
   Progress progress = half_way();

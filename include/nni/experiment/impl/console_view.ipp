@@ -57,6 +57,11 @@ NNI_INLINE std::string_view words_of(ExperimentStatus status) {
   }
 }
 
+/// False while it runs somewhere, or was killed: its time was recorded up to ten seconds before then.
+NNI_INLINE bool has_ended(ExperimentStatus status) {
+  return status == ExperimentStatus::done || status == ExperimentStatus::stopped || status == ExperimentStatus::error;
+}
+
 NNI_INLINE std::optional<Duration> took(const TrialJobDetail& trial) {
   if (!trial.start_time || !trial.end_time) return std::nullopt;
   return *trial.end_time - *trial.start_time;
@@ -99,7 +104,7 @@ NNI_INLINE Line bar_line(const Progress& progress, std::string_view name, std::s
   text += progress.max_trials ? "/" + grouped(*progress.max_trials) : " trials";
   if (share) text += "  " + std::to_string(static_cast<int>(*share * 100)) + "%";
   text += "  " + to_string(progress.elapsed);
-  if (const auto rest = estimate_rest(progress)) text += "  ETA " + to_string(*rest);
+  if (const auto rest = estimate_rest(progress); rest && *rest > Duration::zero()) text += "  ETA " + to_string(*rest);
   const std::string rate = render_rate(progress.session_finished, progress.session_elapsed);
   if (!rate.empty()) text += "  " + rate;
 
@@ -312,7 +317,7 @@ NNI_INLINE std::string render_summary(
 
   add({{"experiment " + printable(summary.name.empty() ? summary.id.value : summary.name), Look::strong},
        {" " + std::string(detail::words_of(summary.status)) + ": " + detail::count_of(summary.finished, "trial") +
-        " in " + to_string(summary.duration)}});
+        (detail::has_ended(summary.status) ? " in " + to_string(summary.duration) : " so far")}});
   Line counts = detail::counts(summary.by_status);
   if (!counts.empty()) {
     counts.insert(counts.begin(), Span{"  "});
