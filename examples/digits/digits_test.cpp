@@ -289,6 +289,11 @@ TEST_CASE("digits: what cannot be shown or started is refused in one sentence", 
   CHECK(missing.exit_code == 2);
   CHECK_THAT(missing.output, Catch::Matchers::StartsWith("nni-digits: ") && Catch::Matchers::Contains("nowhere"));
 
+  const Run unwritable = run(here + " --dir runs/a --trials 1 --csv nowhere/all.csv");
+  CHECK(unwritable.exit_code == 2);
+  CHECK_THAT(unwritable.output, Catch::Matchers::Contains("cannot write nowhere/all.csv"));
+  CHECK_FALSE(fs::exists(scratch.path / "runs"));
+
   const Run bad_id = run(here + " --dir 'bad name'");
   CHECK(bad_id.exit_code == 2);
   CHECK_THAT(bad_id.output, Catch::Matchers::Contains("bad name"));

@@ -69,6 +69,13 @@ void write_text(const std::string& where, const std::string& text) {
   if (!file) throw std::runtime_error("cannot write " + where + "; choose a place that is writable");
 }
 
+/// A place that cannot be written is better said before an hour of tuning than after it.
+void check_writable(const std::string& where) {
+  if (where.empty() || where == "-") return;
+  if (!std::ofstream(where, std::ios::app))
+    throw std::runtime_error("cannot write " + where + "; choose a place that is writable");
+}
+
 /// The summary with what the test came to, if there was one.
 std::string to_json(const nni::Summary& summary, const std::optional<digits::TestResult>& test) {
   std::string text = summary.to_json();
@@ -78,8 +85,8 @@ std::string to_json(const nni::Summary& summary, const std::optional<digits::Tes
 
 void report(const nni::Summary& summary, const std::optional<digits::TestResult>& test, const Arguments& arguments) {
   if (test && console_descriptor(arguments) == 1)
-    std::cout << "\ntest accuracy of the best configuration: " << nni::console::short_number(test->accuracy) << " ("
-              << test->wrong << " of " << test->images << " images that no trial has seen are read wrongly)"
+    std::cout << "\ntest accuracy of the best configuration: " << nni::console::short_number(test->accuracy) << "\n  "
+              << test->wrong << " of " << test->images << " images that no trial has seen are read wrongly"
               << std::endl;
   write_text(arguments.json, to_json(summary, test));
   write_text(arguments.csv, summary.to_csv());
@@ -182,11 +189,15 @@ int main(int argc, char** argv) {
   app.add_option("--json", arguments.json, "write the summary as JSON to this file, - for standard output");
   app.add_option("--csv", arguments.csv, "write a table of all trials to this file, - for standard output");
   app.add_option("--show", arguments.show, "start nothing, show what is known of the experiment in this directory");
+  app.footer(
+      "Exit codes: 0, 1 when it was stopped before its end, 2 when it cannot run, above 100 for a wrong command line.");
   CLI11_PARSE(app, argc, argv);
 
   // Whoever reads the output may leave; the experiment goes on. A handler, because ignoring would be inherited.
   std::signal(SIGPIPE, [](int) {});
   try {
+    check_writable(arguments.json);
+    check_writable(arguments.csv);
     return arguments.show.empty() ? tune({argv, argv + argc}, arguments) : show(arguments);
   } catch (const nni::Error& problem) {
     // The library names its own option; here it is one of the command line.

@@ -42,7 +42,7 @@ inline void make_directory(const std::filesystem::path& directory) {
   if (failure)
     throw Error(boost::system::error_code(failure.value(), boost::system::system_category()),
                 "the experiment's directory \"" + directory.string() +
-                    "\" cannot be made; choose another with ExperimentOptions::directory or make its parent writable");
+                    "\" cannot be made; choose another place, or make its parent writable");
 }
 
 }  // namespace detail
