@@ -33,5 +33,18 @@ TEST_CASE("python example: an interpreter that does not exist is an error in wor
 
   INFO(end.output);
   CHECK(end.code == 1);
-  CHECK(end.output.find("/nowhere/python") != std::string::npos);
+  CHECK(end.output.find("trial 1 (a78wj) failed: the program /nowhere/python does not exist\n") != std::string::npos);
+}
+
+TEST_CASE("python example: a trial that fails is named with its exit code and its directory", "[python][example]") {
+  const nni_test::TemporaryDirectory directory;
+
+  const nni_test::ChildEnd end = nni_test::run_child(
+      {"/bin/sh", "-c", "cd \"$0\" && exec \"$1\" /bin/false 1", directory.path().string(),
+       nni_test::program("python_trial").string()},
+      {});
+
+  INFO(end.output);
+  CHECK(end.code == 1);
+  CHECK(end.output.find("failed: exit code 1, see " + directory.path().string()) != std::string::npos);
 }

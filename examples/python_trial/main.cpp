@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include <nni/experiment/console_view.hpp>
 #include <nni/keeper/run_if_asked.hpp>
 #include <nni/nni.hpp>
 #include <nni/platforms/local.hpp>
@@ -35,8 +36,8 @@ int main(int argc, char** argv) try {
 
   const nni::Summary summary = experiment.run();
   for (const nni::TrialJobDetail& failed : summary.failures)
-    std::cerr << nni::to_string(failed.trial) << " failed, see " << failed.working_directory << ": " << failed.message
-              << '\n';
+    std::cerr << nni::console::describe_trial(failed.trial) << " failed: " << nni::console::describe_end(failed)
+              << (failed.working_directory.empty() ? "" : ", see " + failed.working_directory) << '\n';
   if (!summary.best()) {
     std::cerr << "no trial succeeded; does \"" << python << " -c 'import nni'\" work?\n";
     return 1;
