@@ -49,8 +49,10 @@
 /// The library: vocabulary, concepts, composition, and the policies that need no further library.
 ///
 /// Parts that need one have headers of their own: nni/datastore/sqlite.hpp (component `nni::sqlite`),
-/// nni/platforms/local.hpp (`nni::process`), nni/transport/http.hpp (`nni::http`). Programs that are trials include
-/// nni/trial.hpp only.
+/// nni/platforms/local.hpp (`nni::process`), nni/transport/http.hpp (`nni::http`). So has what not every program needs:
+/// nni/datastore/journal.hpp, nni/transport/file_tail.hpp, nni/experiment/console.hpp (what people see),
+/// nni/experiment/view.hpp (to look at a finished experiment), nni/experiment/training_session.hpp (for programs with a tuner
+/// of their own) and nni/testing/ (a suite for each concept). Programs that are trials include nni/trial.hpp only.
 
 // ---- nni/assessing/median_stop.hpp
 
@@ -692,11 +694,12 @@ using SteadyPoint = std::chrono::steady_clock::time_point;
 /// (`1h30m`, `1.5h`).
 ///
 /// @param text  the duration
-/// @returns     a duration of zero or more, or an error that names the text and an accepted form
+/// @returns     zero to about 95 years, or an error that names the text and an accepted form
 /// Source: NNI 3.0 configuration, durations.
 [[nodiscard]] Result<Duration> parse_duration(std::string_view text);
 
-/// Prints a duration for people: `1h30m`, `4m12s`, `3.2s`, `12ms`. Two units at most.
+/// Prints a duration for people: `1d04h`, `1h30m`, `4m12s`, `3.2s`, `12ms`. Rounded: two units at most, milliseconds the
+/// smallest.
 [[nodiscard]] std::string to_string(Duration duration);
 
 /// Prints wall time for people and logs: `2026-11-21 09:30:00` in local time.
@@ -1118,7 +1121,7 @@ namespace json = boost::json;
 [[nodiscard]] boost::json::value parse_json(std::string_view text, boost::system::error_code& failure);
 
 /// Appends a JSON string with its quotes. Output is ASCII: everything else is escaped, which survives all of
-/// NNI's Python readers (trial protocol, 11.3).
+/// NNI's Python readers (docs/formats/trial-channel.md).
 /// @param text   grows
 /// @param value  UTF-8
 void append_json_string(std::string& text, std::string_view value);
@@ -1133,7 +1136,7 @@ void append_json_number(std::string& text, double value);
 /// Appends the integer `value` to `text`.
 void append_json_integer(std::string& text, std::int64_t value);
 
-/// A number as `append_json_number` writes it.
+/// The `value` as `append_json_number` writes it.
 [[nodiscard]] std::string to_json_text(double value);
 
 /// Serialises a value with the number spelling of `append_json_number`.
@@ -1190,13 +1193,14 @@ class Metric {
 // ---- nni/core/parameters.hpp
 
 #include <iosfwd>
+#include <limits>
 
 namespace nni {
 
 /// The values that a tuner chose for one trial, as the trial sees them.
 ///
 /// Held as JSON text, exactly as the tuner wrote it: key order, spelling of numbers and Python's extended
-/// encodings survive the way from tuner to trial (trial protocol, 4.1).
+/// encodings survive the way from tuner to trial (docs/formats/trial-channel.md).
 class Parameters {
  public:
   /// No parameters: `{}`.
@@ -1287,6 +1291,8 @@ class ParametersWriter {
   /// @param value  its value; numbers keep every digit that matters
   template <std::integral I>
   ParametersWriter& add(std::string_view name, I value) {
+    if constexpr (std::is_unsigned_v<I> && sizeof(I) == sizeof(std::int64_t))
+      if (value > static_cast<I>(std::numeric_limits<std::int64_t>::max())) return add_raw(name, std::to_string(value));
     key(name);
     append_json_integer(text_, static_cast<std::int64_t>(value));
     return *this;
@@ -1481,7 +1487,7 @@ enum class TrialJobStatus : std::uint8_t {
   return std::nullopt;
 }
 
-/// State of an experiment, with NNI's meaning (lifecycle, section 1).
+/// State of an experiment, with the names and the meaning of NNI 3.0.
 enum class ExperimentStatus : std::uint8_t {
   initialized,          ///< nothing has been started
   running,              ///< trials are ordered and run
@@ -1553,7 +1559,7 @@ class Command {
   Command(const char* line) : Command(std::string(line)) {}  // NOLINT: reads as text
   /// @param arguments  the program, looked for in `PATH`, and what it is given
   Command(std::vector<std::string> arguments) : words_(std::move(arguments)) {}  // NOLINT: reads as a list
-  /// @param arguments  the program, looked for in `PATH`, and what it is given
+  /// @param arguments  the program, looked for in `PATH`, and what it is given; `{"a b"}` is a list of one
   Command(std::initializer_list<const char*> arguments) : words_(arguments.begin(), arguments.end()) {}
 
   /// True when there is nothing to run.
@@ -1663,12 +1669,14 @@ class JobReport {
   /// @param what   how it stands
   JobReport(RunId which, State what) : run(which), state(what) {}
 
-  RunId run;                     ///< the run that was asked about
-  State state = State::unknown;  ///< how it stands
-  JobId job;                     ///< what the platform calls it; empty for one that was never submitted
-  TimePoint started{};           ///< zero when unknown
-  TimePoint ended{};             ///< zero unless `ended`
-  JobEnd end;                    ///< how it ended, for `ended`
+  RunId run;                      ///< the run that was asked about
+  State state = State::unknown;   ///< how it stands
+  JobId job;                      ///< what the platform calls it; empty for one that was never submitted
+  TimePoint started{};            ///< zero when unknown
+  TimePoint ended{};              ///< zero unless `ended`
+  JobEnd end;                     ///< how it ended, for `ended`
+  std::string url;                ///< where a person can look at it; empty when the platform does not say
+  std::string working_directory;  ///< where its output files are; likewise
 };
 
 /// What a tuner is told when a trial has ended.
@@ -1680,8 +1688,8 @@ class TrialOutcome {
   ParameterId parameter;                            ///< which suggestion of the tuner
   Parameters parameters;                            ///< the values, verbatim
   TrialJobStatus status = TrialJobStatus::unknown;  ///< how it ended
-  /// The number of its final result; for a trial that was stopped early, of its last intermediate result. Absent
-  /// when there is none or it is not finite.
+  /// The number of its final result, absent when it is not finite; for a trial that was stopped early without one, the
+  /// last finite number among its intermediate results.
   std::optional<double> value;
 
   /// True when it ended well and has a value.
@@ -1853,8 +1861,6 @@ class TrialMessage {
 
 // ---- nni/core/axis.hpp
 
-#include <limits>
-
 namespace nni {
 
 /// The kinds of search dimension, with NNI's names.
@@ -1913,13 +1919,13 @@ class Axis {
   /// Source: NNI 3.0, search space types.
   [[nodiscard]] double value_at(double position) const noexcept;
 
-  /// The inverse of `value_at`: the middle of all positions that give this value, limited to [0, 1].
+  /// The inverse of `value_at` for a value that is accepted: the middle of all positions that give it, in [0, 1].
   [[nodiscard]] double position_of(double value) const noexcept;
 
   /// True when the dimension can take this value.
   [[nodiscard]] bool accepts(double value) const noexcept;
 
-  /// The value of a number, `count` of them, in ascending order. Only when `count` is not 0.
+  /// The value number `index`, below `count`, in ascending order. Only when `count` is not 0.
   [[nodiscard]] double nth_value(std::uint64_t index) const noexcept;
 
   /// The inverse of `nth_value` for a value that is accepted.
@@ -2032,38 +2038,44 @@ class ChoiceOption {
   bool branch_ = false;
 };
 
-/// Dimension `name`: a real number in [min, max), every value equally likely.
+// The numbers of a dimension are finite, `min` is below `max`, `q` and `sigma` are above 0; a `SearchSpace` that is made of
+// others says which are not. Source of all ten: NNI 3.0, search space types.
+
+/// Dimension `name`: a real number in [min, max), every value equally likely; `min` is below `max`.
 [[nodiscard]] Dimension uniform(std::string name, double min, double max);
 
-/// Dimension `name`: a multiple of q, or a limit, in [min, max]. The value is a real number: 16.0, also for q = 1.
+/// Dimension `name`: a multiple of q, or a limit, in [min, max]; `min` is below `max`, `q` above 0. The value is a real
+/// number: 16.0, also for q = 1.
 [[nodiscard]] Dimension quniform(std::string name, double min, double max, double q);
 
 /// Dimension `name`: a real number in [min, max) whose logarithm is uniform, for learning rates and the like. `min` is
-/// above zero.
+/// above 0 and below `max`.
 [[nodiscard]] Dimension loguniform(std::string name, double min, double max);
 
-/// Dimension `name`: like `loguniform`, rounded to multiples of q, within [min, max].
+/// Dimension `name`: like `loguniform`, rounded to multiples of q, within [min, max]; `min` and `q` are above 0.
 [[nodiscard]] Dimension qloguniform(std::string name, double min, double max, double q);
 
-/// Dimension `name`: an integer in [min, max): `max` itself is never taken.
+/// Dimension `name`: an integer in [min, max): `max` itself is never taken. Both lie between -2^53 and 2^53.
 [[nodiscard]] Dimension randint(std::string name, std::int64_t min, std::int64_t max);
 
-/// Dimension `name`: a real number with mean `mu` and deviation `sigma`, without limits.
+/// Dimension `name`: a normal number with mean `mu` and standard deviation `sigma`, above 0; without limits.
 [[nodiscard]] Dimension normal(std::string name, double mu, double sigma);
 
-/// Dimension `name`: like `normal` with `mu` and `sigma`, rounded to multiples of q.
+/// Dimension `name`: like `normal` with `mu` and `sigma`, rounded to multiples of `q`, above 0.
 [[nodiscard]] Dimension qnormal(std::string name, double mu, double sigma, double q);
 
-/// Dimension `name`: a positive number whose logarithm is normal; `mu` and `sigma` are those of the logarithm.
+/// Dimension `name`: a positive number whose natural logarithm is normal; `mu` and `sigma`, above 0, are those of the
+/// logarithm.
 [[nodiscard]] Dimension lognormal(std::string name, double mu, double sigma);
 
-/// Dimension `name`: like `lognormal` with `mu` and `sigma`, rounded to multiples of q; it may be 0.
+/// Dimension `name`: like `lognormal` with `mu` and `sigma`, rounded to multiples of `q`, above 0; it may be 0.
 [[nodiscard]] Dimension qlognormal(std::string name, double mu, double sigma, double q);
 
 /// One of several values, or of several branches.
 ///
 /// @param name     key of the parameter
-/// @param options  numbers, strings or booleans in any mixture, `{16, 32, 64}`, or branches only
+/// @param options  at least one: numbers, strings or booleans in any mixture, `{16, 32, 64}`, or branches only, each with
+///                 a name of its own
 [[nodiscard]] Dimension choice(std::string name, std::initializer_list<ChoiceOption> options);
 
 /// The same for options that are held in a container.
@@ -2091,6 +2103,7 @@ class SearchSpace {
   /// No dimensions: every trial gets `{}`.
   SearchSpace() = default;
 
+  /// @param dimensions    each with a name of its own, in the order that parameters have
   /// @throws ConfigError  with everything that is wrong: keys such as `space.lr.max`, the value, and what would be right
   SearchSpace(std::initializer_list<Dimension> dimensions);
 
@@ -2137,13 +2150,13 @@ class SearchSpace {
   /// @param into       receives the values
   void point_at(std::span<const double> positions, Point& into) const;
 
-  /// Configuration number `index` of `size()`.
+  /// The values of configuration number `index`, below `size()`. Only for a space that has a size.
   [[nodiscard]] Point configuration(std::uint64_t index) const;
 
-  /// The inverse of `configuration`.
+  /// The inverse of `configuration`: a number below `size()` for a point of this space.
   [[nodiscard]] std::uint64_t index_of(const Point& point) const;
 
-  /// What the trial is given.
+  /// What the trial is given for a point: one value per axis, NaN where an axis is not active.
   [[nodiscard]] Parameters to_parameters(const Point& point) const;
 
   /// The inverse of `to_parameters`; nothing when the parameters do not fit this space.
@@ -2174,6 +2187,13 @@ namespace nni {
 ///     one when the advisor has a member `hears_every_final`; `trial_ended` once per trial, after its last `report`;
 ///  4. `next_order` is cancellable without losing an order; an order to kill a trial that has ended is harmless;
 ///  5. `stop` ends whatever it started, within the context's shutdown limit.
+///
+/// What an earlier manager's advisor had learnt is told between `start` and the first `request`, where there are members
+/// for it: `replay(const TrialOutcome&, std::vector<double>)` for each trial that ended, in the order of their ids, with
+/// the finite numbers among its intermediate results; `replay_unfinished(ParameterId, const Parameters&, RunId,
+/// std::vector<double>)` for each that has not; `import_result(const ResultImported&)` for results from elsewhere, also of
+/// a new experiment. An advisor without them begins anew after a resume, and may suggest again what was tried. With
+/// `update_search_space(const SearchSpace&)` it can be given another space while it runs.
 ///
 /// @tparam A  policy type; declares `using role = nni::role::advisor;`
 template <class A>
@@ -2479,8 +2499,8 @@ namespace nni {
 ///  2. `acknowledge` is called when the message is recorded, and only then does the trial get its answer; a receipt
 ///     that is not known any more is ignored;
 ///  3. `settle` returns when everything that an ended run had sent has been given to `next_message`: results of ended
-///     trials must not be dropped. The session holds back the end of a run until then, at most 5 s, after which the
-///     loss is counted and logged;
+///     trials must not be dropped. The session holds back the end of a run until then; a transport is waited for at
+///     most 5 s, after which the loss is counted and logged, and a service that brings messages itself without a limit;
 ///  4. `next_message` is cancellable without losing a message; messages of one run come in the order in which it
 ///     sent them;
 ///  5. what cannot be understood is delivered as `TrialMessage::Kind::garbage`, and costs no other message;
@@ -2564,7 +2584,8 @@ namespace nni {
 ///     `start`, `adopt` and `clean_up` run alone;
 ///  2. `start` validates credentials and resources before it changes anything outside;
 ///  3. `submit_trial_job` keeps `form.run` as the identity: a second submit of the same run adopts the job, the next
-///     attempt is a new job; a command that cannot start is an end (`EndKind::not_started`), not an exception;
+///     attempt is a new job; what runs has the variables of the form, by which a transport is reached; a command that
+///     cannot start is an end (`EndKind::not_started`), not an exception;
 ///  4. per run there is at most one *started* and exactly one *ended*, in that order; *ended* distinguishes exit code,
 ///     signal, killed on request, and lost;
 ///  5. `cancel_trial_job` works in every state and returns when the request is accepted; the end arrives as an event;
@@ -2574,6 +2595,10 @@ namespace nni {
 ///     `ctx.shutdown_limit()`;
 ///  8. (`ResumableService`) `adopt` answers for every intent, also for one without a `JobId`: the platform finds it by
 ///     the name that derives from the run.
+///
+/// What else it may have, and is called if it does: `set_experiment_directory` (nni/experiment/place.hpp), before `start`;
+/// `std::string remark()`, after `start`: a sentence that people should read; `on_trouble(TroubleListener)`: whom to tell
+/// why nothing goes on for now; `recorded(RunId)`: the end of this run is in the records.
 ///
 /// @tparam S  policy type; declares `using role = nni::role::training_service;`, `mount_type` and `platform`
 /// @see nni::platforms::InProcess, nni::platforms::Local, docs/how-to/training-service.md
@@ -2598,11 +2623,13 @@ concept ResumableService = TrainingService<S> && requires(S& s, std::vector<Inte
   { s.adopt(std::move(runs)) } -> AwaitableOf<std::vector<JobReport>>;
 };
 
-/// A service whose own link brings the messages of trials; it needs no other transport.
+/// A service whose own link brings the messages of trials; it needs no other transport. It promises what `TrialChannel`
+/// promises.
 template <class S>
 concept CarriesMessages = TrainingService<S> && TrialChannel<S>;
 
-/// A service that can show what a run printed.
+/// A service that can show what a run printed: `fetch_log(run, stream)`, where a stream is `stdout`, `stderr`, or what else
+/// the platform keeps of a run. `Errc::not_found` where there is none.
 template <class S>
 concept LogSource = TrainingService<S> && requires(S& s, RunId run, std::string stream) {
   { s.fetch_log(run, std::move(stream)) } -> AwaitableOf<std::string>;
@@ -2625,7 +2652,8 @@ concept ConfigurableService =
       { cs.get_cluster_metadata(key) } -> std::same_as<boost::json::value>;
     };
 
-/// A platform that can only be asked; `nni::platforms::Polling` makes a `TrainingService` of it.
+/// A platform that can only be asked. No experiment takes it as it is: its author wraps it in a `TrainingService` that
+/// asks from time to time and turns the differences into events.
 ///
 /// A model promises what `TrainingService` promises in 1, 2, 3, 5 and 7, and
 ///  9. `poll` answers for all runs that it is asked about in one round trip, at most every `poll_interval()`.
@@ -2707,6 +2735,7 @@ class Memory {
   Memory& operator=(Memory&&) noexcept;
   ~Memory();
 
+  /// Opens the records of an experiment; new ones, unless they are of the same id.
   /// @param context  not kept
   /// @param id       of the experiment
   /// @returns        what was appended under this id before
@@ -2809,6 +2838,8 @@ class ExperimentStart {
   std::size_t adopted = 0;            ///< live trials taken over from a manager that died
   std::size_t imported = 0;           ///< results from elsewhere that the advisor was told
   std::uint64_t unfitting = 0;        ///< earlier results that do not fit the search space in force
+  bool resumable = true;              ///< false: records are kept in memory only, a later run finds nothing
+  std::string remark;                 ///< what people should know of where trials run, one sentence; empty: nothing
 };
 
 /// How an experiment stands at one moment.
@@ -2889,6 +2920,7 @@ struct StopExperiment {};
 struct CancelTrial {
   TrialId trial{};
 };
+struct ShowProgress {};  ///< somebody has begun to watch
 class TellWhenRecorded {
  public:
   TellWhenRecorded() = default;
@@ -2896,7 +2928,7 @@ class TellWhenRecorded {
   std::shared_ptr<std::promise<bool>> answer;
 };
 using Change = std::variant<SetConcurrency, SetMaxTrials, SetMaxDuration, UpdateSearchSpace, PauseTrials, ResumeTrials,
-                            StopExperiment, CancelTrial, TellWhenRecorded>;
+                            StopExperiment, CancelTrial, ShowProgress, TellWhenRecorded>;
 /// @}
 
 }  // namespace detail
@@ -2954,16 +2986,18 @@ class Control {
   bool stop() const;
 
   /// Cancels one trial, whether it waits, runs, or waits for a retry; it ends as USER_CANCELED. One that is unknown or has
-  /// ended is left alone.
+  /// ended is left alone. What is recorded is the end of the trial, when it comes: a kill of this process may overtake
+  /// the request, and then it has to be made again.
   bool cancel(TrialId trial) const;
 
-  /// Waits until everything that was asked for so far is recorded so that it survives a loss of power. Not on the
+  /// Waits until every change that was asked for so far is recorded so that it survives a loss of power. Not on the
   /// experiment's thread (not in an observer), where it would wait for itself; before `run` it waits for `run`. When the
   /// experiment ends meanwhile, it waits for the last record.
   /// @returns true when it is recorded; false when the experiment ended without, and `phase()` says so
   bool wait_until_recorded() const;
 
-  /// How the experiment stands, not older than the last turn of its loop. Before `run`: what the options say.
+  /// How the experiment stands, not older than the last turn of its loop. Before `run`, and for a moment when the first
+  /// handle is made while it runs: what the options say.
   [[nodiscard]] Progress status() const;
 
   /// Where the experiment is now.
@@ -3101,7 +3135,7 @@ struct Backoff {
 /// @param backoff  the first pause and the longest one
 /// @param seed     of the experiment
 /// @param trial    whose retry it is
-/// @returns        zero or more
+/// @returns        zero to `backoff.limit`
 [[nodiscard]] Duration pause_before(std::uint32_t retry, const Backoff& backoff, Seed seed, TrialId trial);
 
 }  // namespace nni
@@ -3124,24 +3158,28 @@ enum class Resume {
 /// the change in force. All others are what these options say now. Every member has a default, so name only what matters:
 /// `nni::ExperimentOptions{.name = "mnist", .direction = nni::maximize, .max_trials = 100}`.
 struct ExperimentOptions {
-  std::string name{};                 ///< for people; empty: the id
-  std::string id{};                   ///< 1 to 64 letters, digits, `-`, `_`; empty: a random one
-  std::filesystem::path directory{};  ///< parent of the experiment's directory; empty: `nni-experiments`
-  Resume resume = Resume::never;      ///< what to do with an experiment of this id that exists
+  std::string name{};  ///< for people; empty: the id
+  std::string id{};    ///< 1 to 64 letters, digits, `-`, `_`; empty: a random one
+  /// Parent of the experiment's directory; empty: the one of the data store, or `nni-experiments`.
+  std::filesystem::path directory{};
+  Resume resume = Resume::never;  ///< what to do with an experiment of this id that exists
 
   Direction direction = minimize;  ///< which final results are better
   std::size_t concurrency = 1;     ///< live trials at most, 1 to 100,000
-  std::optional<std::uint64_t>
-      max_trials{};                        ///< trials in all; absent: until the tuner has no more or a limit is reached
-  std::optional<Duration> max_duration{};  ///< active time after which no trial starts; running ones end by themselves
-  std::optional<Duration> max_trial_duration{};  ///< a trial that runs longer is stopped as EARLY_STOPPED
+  /// Trials in all, 1 or more; absent: until the tuner has no more or a limit is reached.
+  std::optional<std::uint64_t> max_trials{};
+  /// Active time, above zero, after which no trial starts; running ones end by themselves. Absent: no limit.
+  std::optional<Duration> max_duration{};
+  /// A trial that runs longer, above zero, is stopped as EARLY_STOPPED. Absent: no limit.
+  std::optional<Duration> max_trial_duration{};
 
   /// Further attempts of a trial after an end that `retry_on` names; 0: none, but a run that the platform lost is then
   /// repeated at once, three times at most.
   std::uint32_t max_retries = 0;
-  RetryOn retry_on = RetryOn::losses;                ///< which ends of a run are followed by another attempt
-  Duration retry_backoff = std::chrono::seconds(1);  ///< pause before the first retry; it doubles with each further
-  Duration retry_backoff_limit = std::chrono::minutes(10);  ///< the longest pause
+  RetryOn retry_on = RetryOn::losses;  ///< which ends of a run are followed by another attempt
+  /// Pause before the first retry, zero for none; it doubles with each further one.
+  Duration retry_backoff = std::chrono::seconds(1);
+  Duration retry_backoff_limit = std::chrono::minutes(10);  ///< the longest pause, not below `retry_backoff`
   bool retry_failed = false;  ///< on a resume trials that had failed run again, as their next attempts
 
   Command trial_command{};                 ///< a shell line or a list of arguments; for services that run commands
@@ -3150,7 +3188,7 @@ struct ExperimentOptions {
   std::optional<int> trial_gpu_number{};   ///< absent: inherit; 0: none; n: that many
 
   bool handle_signals = true;  ///< Ctrl-C and SIGTERM stop in two phases while `run()` is active
-  Duration shutdown_limit = std::chrono::seconds(60);  ///< the longest that the end may take
+  Duration shutdown_limit = std::chrono::seconds(60);  ///< the longest that each step of the end may take, above zero
   std::size_t threads = 0;                             ///< threads for blocking calls; 0: by the machine, 2 to 8
   std::size_t summary_trials = 10'000;                 ///< trials that the summary lists at most
   LogSink log{};                                       ///< where log lines go; empty: nowhere
@@ -3160,7 +3198,7 @@ struct ExperimentOptions {
 /// Checks what can be checked without a platform.
 ///
 /// @param options        to check
-/// @param needs_command  the service runs commands
+/// @param needs_command  the service runs commands: true asks for a `trial_command`, false refuses one
 /// @throws ConfigError   with every problem: key path, value, and what would be right
 void check(const ExperimentOptions& options, bool needs_command);
 
@@ -3203,8 +3241,8 @@ class ControlCore : public std::enable_shared_from_this<ControlCore> {
   [[nodiscard]] Progress progress() const;
   [[nodiscard]] Control::Phase phase() const;
 
-  /// Somebody may want to see how it stands.
-  void watch() noexcept { watched_.store(true, std::memory_order_relaxed); }
+  /// Somebody may want to see how it stands. @returns true for the first
+  bool watch() noexcept { return !watched_.exchange(true, std::memory_order_relaxed); }
   [[nodiscard]] bool watched() const noexcept { return watched_.load(std::memory_order_relaxed); }
   /// @}
 
@@ -4082,6 +4120,7 @@ enum class Strength : std::uint8_t {
 class Submit {
  public:
   Submit() = default;
+  /// @param what  the run, and everything that it needs
   explicit Submit(TrialJobForm what) : form(std::make_unique<TrialJobForm>(std::move(what))) {}
   std::unique_ptr<TrialJobForm> form;  ///< apart, because an action is moved several times
 };
@@ -4090,41 +4129,47 @@ class Submit {
 class Cancel {
  public:
   Cancel() = default;
+  /// @param which   the run
+  /// @param reason  decides the status with which its trial ends
   Cancel(RunId which, StopReason reason) : run(which), why(reason) {}
-  RunId run;
-  StopReason why = StopReason::user;
+  RunId run;                          ///< which run
+  StopReason why = StopReason::user;  ///< decides the status with which its trial ends
 };
 
 /// Tell the trial that its message is kept.
 class Acknowledge {
  public:
   Acknowledge() = default;
+  /// @param delivery  as it came with the message
   explicit Acknowledge(Receipt delivery) : receipt(delivery) {}
-  Receipt receipt;
+  Receipt receipt;  ///< as it came with the message
 };
 
 /// Tell the advisor a value of a running trial.
 class ReportMetric {
  public:
   ReportMetric() = default;
+  /// @param what  the value
   explicit ReportMetric(Metric what) : metric(std::move(what)) {}
-  Metric metric;
+  Metric metric;  ///< the value and its run
 };
 
 /// Tell the advisor that a trial has ended.
 class ReportOutcome {
  public:
   ReportOutcome() = default;
+  /// @param what  how it ended
   explicit ReportOutcome(TrialOutcome what) : outcome(std::move(what)) {}
-  TrialOutcome outcome;
+  TrialOutcome outcome;  ///< which trial, and how it ended
 };
 
 /// Give a placement back to the scheduler.
 class Release {
  public:
   Release() = default;
+  /// @param what  as the scheduler returned it
   explicit Release(Placement what) : placement(std::move(what)) {}
-  Placement placement;
+  Placement placement;  ///< as the scheduler returned it
 };
 
 /// Tell the observers that a trial has ended. It waits for no record: people see what happens, and a resume tells again
@@ -4132,6 +4177,7 @@ class Release {
 class Announce {
  public:
   Announce() = default;
+  /// @param what  the trial in its final state
   explicit Announce(TrialJobDetail what) : detail(std::make_unique<TrialJobDetail>(std::move(what))) {}
   std::unique_ptr<TrialJobDetail> detail;  ///< apart, because an action is moved several times
 };
@@ -4141,17 +4187,20 @@ class Announce {
 class Forget {
  public:
   Forget() = default;
+  /// @param which  the run
   explicit Forget(RunId which) : run(which) {}
-  RunId run;
+  RunId run;  ///< which run
 };
 
 /// Let a trial wait before its next attempt, and call `Ledger::retry_due` then.
 class RetryLater {
  public:
   RetryLater() = default;
+  /// @param which  the trial
+  /// @param span   from now on
   RetryLater(TrialId which, Duration span) : trial(which), pause(span) {}
-  TrialId trial;
-  Duration pause{};
+  TrialId trial;     ///< which trial
+  Duration pause{};  ///< from now on
 };
 
 /// Something that a ledger wants done.
@@ -4162,9 +4211,11 @@ using Action =
 class Effect {
  public:
   Effect() = default;
+  /// @param strength  of the records of its transition
+  /// @param what      is to be done then
   Effect(Strength strength, Action what) : waits_for(strength), action(std::move(what)) {}
-  Strength waits_for = Strength::now;
-  Action action;
+  Strength waits_for = Strength::now;  ///< how strongly the records of its transition must be kept before
+  Action action;                       ///< what is to be done then
 };
 
 /// What a step of the ledger leads to: records to keep, then effects to carry out, both in order.
@@ -4172,6 +4223,7 @@ class Transition {
  public:
   Transition() = default;
 
+  /// True when there is nothing to do.
   [[nodiscard]] bool empty() const noexcept { return records.empty() && effects.empty(); }
 
   /// Forgets everything but the memory, so that a loop can use one transition for all its steps.
@@ -4180,8 +4232,8 @@ class Transition {
     effects.clear();
   }
 
-  std::vector<StoreEvent> records;
-  std::vector<Effect> effects;
+  std::vector<StoreEvent> records;  ///< to append to the store, in order
+  std::vector<Effect> effects;      ///< to carry out, in order, each when its records are kept strongly enough
 };
 
 }  // namespace nni
@@ -4198,7 +4250,7 @@ enum class PauseReason : std::uint8_t {
 
 /// Settings of a ledger.
 struct LedgerOptions {
-  Objectives objectives{};
+  Objectives objectives{};                                               ///< which final results are better
   std::size_t concurrency = 1;                                           ///< live runs at most, 1 or more
   std::uint64_t max_trials = std::numeric_limits<std::uint64_t>::max();  ///< trials ever ordered
   std::uint32_t max_losses = 3;        ///< runs that may be lost before the trial counts as failed, without retries
@@ -4224,12 +4276,12 @@ struct LedgerCounts {
   std::uint64_t late = 0;           ///< messages of runs that had ended
 };
 
-/// The state of an experiment's trials, as a pure state machine: events in, records and effects out.
+/// The state of an experiment's trials, as a pure state machine: events in, records and effects `out`.
 ///
-/// It performs no I/O and knows no time but what it is told, so the whole orchestration is tested as a table. It
+/// It performs no I/O and knows no time but the wall time `now` that it is told, so the whole orchestration is tested as a table. It
 /// holds live trials only; what has ended is in the data store.
 ///
-/// Rules (design, sections 4.1, 18 and 19):
+/// Rules (docs/concepts, "How a trial ends"):
 ///  - an intent is recorded before a run is submitted;
 ///  - exit 0 with a final value is SUCCEEDED with it, without one SUCCEEDED without a value; a final value and then
 ///    another end is FAILED with the value kept; a value that is not finite is told to the advisor as a failure;
@@ -4244,22 +4296,26 @@ struct LedgerCounts {
 ///  - a trial in its pause takes no place of the concurrency.
 class Ledger {
  public:
+  /// @param options  limits and rules; two of them can be changed later
   explicit Ledger(LedgerOptions options);
 
   /// Takes over what a store knew: unfinished trials wait, or wait for `adopted` if they have an open run.
   void restore(const ExperimentSnapshot& snapshot);
 
+  /// What a store knows of an unfinished trial beside what a snapshot says. After `restore`.
+  void recall(const TrialJobDetail& known);
+
   /// Runs that were submitted, perhaps, when the last manager ended. Each needs an answer by `adopted`.
   [[nodiscard]] std::vector<Intent> open_intents() const;
 
   /// Trials that were in a pause when the last manager ended, and what is left of it. Steps of the wall clock
-  /// meanwhile never make a pause longer than it was.
+  /// meanwhile never make a pause longer than it was. A pause that began since has an effect of its own.
   [[nodiscard]] std::vector<RetryLater> pauses(TimePoint now) const;
 
   /// A trial that had ended is to be tried again: it waits. After `restore`, before everything else.
   void reopen(TrialJobDetail ended);
 
-  /// What became of an open run.
+  /// What became of an open run, by the `report` of its service.
   void adopted(const JobReport& report, TimePoint now, Transition& out);
 
   /// Suggestions to ask the advisor for, so that live + waiting + requested reaches the concurrency within budget.
@@ -4268,7 +4324,7 @@ class Ledger {
   /// The advisor was asked for so many.
   void requested(std::size_t count) noexcept { requested_ += count; }
 
-  /// The advisor ordered a trial. @returns its id
+  /// The advisor ordered `what`. @returns the id of the trial
   TrialId order(NewTrial what, TimePoint now, Transition& out);
 
   /// The advisor has nothing more for now; it is asked again after the next end of a trial.
@@ -4287,13 +4343,16 @@ class Ledger {
   /// A waiting trial can never run; it ends as failed, with the reason.
   void refuse(TrialId trial, std::string reason, TimePoint now, Transition& out);
 
-  /// A training service told something. For `JobEnded` all messages of the run must have been given before.
+  /// A training service told `what`. For `JobEnded` all messages of the run must have been given before.
   void event(const JobEvent& what, TimePoint now, Transition& out);
 
-  /// A trial said something.
+  /// The end of an adopted run that was lost because the last manager died; it costs no retry.
+  void lost_with_manager(const JobEnded& what, Transition& out);
+
+  /// A trial said `what`.
   void message(TrialMessage what, Transition& out);
 
-  /// Stops a trial in any state; unknown or ended trials are ignored.
+  /// Stops a trial in any state, for the reason `why`; unknown or ended trials are ignored.
   void cancel(TrialId trial, StopReason why, TimePoint now, Transition& out);
 
   /// No further trial starts. Runs that are alive go on until they end or are cancelled.
@@ -4308,7 +4367,9 @@ class Ledger {
   /// Lifts a reason.
   void resume(PauseReason why) noexcept { paused_ &= ~bit(why); }
 
+  /// True while there is a reason for a pause.
   [[nodiscard]] bool paused() const noexcept { return paused_ != 0; }
+  /// True while this is one of the reasons.
   [[nodiscard]] bool paused(PauseReason why) const noexcept { return (paused_ & bit(why)) != 0; }
 
   /// The advisor may have more to suggest than it said, for instance because of another search space.
@@ -4344,6 +4405,7 @@ class Ledger {
   /// A live or waiting trial as people see it; nothing for others.
   [[nodiscard]] std::optional<TrialJobDetail> detail(TrialId trial) const;
 
+  /// Trials and runs by state.
   [[nodiscard]] const LedgerCounts& counts() const noexcept { return counts_; }
 
  private:
@@ -4353,11 +4415,13 @@ class Ledger {
     std::uint32_t losses = 0;
     std::uint32_t retries = 0;
     bool pausing = false;  // before its next attempt
-    Duration pause{};
+    Duration pause{};      // as a store said
     TimePoint ended_at{};
+    TimePoint intended_at{};          // of an open run of the last manager
     std::uint32_t intermediates = 0;  // values received of this run
     bool submitted = false;           // the run is live
     bool adopting = false;            // the run waits for `adopted`
+    bool holds_place = false;         // the scheduler counts its placement
     bool start_recorded = false;      // the store knows that the run began
     std::optional<StopReason> told_to_stop;
     std::vector<double> history;
@@ -4402,9 +4466,18 @@ class Board {
   /// @param observers  called on the experiment's thread
   Board(const ExperimentOptions& options, std::vector<Observer> observers);
 
-  /// Takes over what is known when the experiment begins; `profile` is the first to be recorded.
+  /// Takes over what is known of the experiment before it begins: whatever goes wrong, nothing else is recorded.
+  void take_over(ProfileChanged profile, const std::filesystem::path& directory);
+
+  /// The experiment begins; `profile` is the first to be recorded.
   void begin(ProfileChanged profile, const std::filesystem::path& directory, std::string_view platform, bool resumed,
              std::uint64_t finished_before, std::size_t adopted, std::size_t imported = 0);
+
+  /// What people should know of where trials run, and whether a later run can go on; before `begin`.
+  void set_surroundings(std::string remark, bool resumable) {
+    remark_ = std::move(remark);
+    resumable_ = resumable;
+  }
 
   /// Handles of this experiment see its progress too.
   void set_control(std::shared_ptr<ControlCore> control) { control_ = std::move(control); }
@@ -4420,6 +4493,9 @@ class Board {
 
   /// Something changed.
   void progress(const LedgerCounts& counts);
+
+  /// Handles see how it stands from now on; observers are not called.
+  void publish(const LedgerCounts& counts);
 
   /// The experiment is over. Tells the observers.
   Summary end(ExperimentStatus status, std::string message, const LedgerCounts& counts,
@@ -4461,6 +4537,8 @@ class Board {
   Objectives objectives_;
   ProfileChanged profile_;
   std::filesystem::path directory_;
+  std::string remark_;
+  bool resumable_ = true;
   std::string waiting_reason_;
   std::string paused_;
   std::shared_ptr<ControlCore> control_;
@@ -4494,26 +4572,32 @@ template <class Parts>
 class Engine {
  public:
   Engine(Context& context, Parts parts, ExperimentOptions& options, Ledger& ledger, Board& board)
-      : context_(&context), parts_(std::move(parts)), options_(&options), ledger_(&ledger), board_(&board) {}
+      : context_(&context),
+        parts_(std::move(parts)),
+        options_(&options),
+        ledger_(&ledger),
+        board_(&board),
+        began_(context.clock().steady_now()) {}
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   /// Runs until everything that was asked for has ended, or until a stop was asked for and carried out.
   awaitable<void> run() {
+    if (failure_) std::rethrow_exception(failure_);
     async::task_group loops(*context_);
     group_ = &loops;
     resources_stale_ = true;
     began_ = context_->clock().steady_now();
     if (paused_at_) paused_at_ = began_;
     for (const RetryLater& later : ledger_->pauses(now())) retry_later(later);
-    loops.spawn(written_loop());
-    loops.spawn(synced_loop());
-    loops.spawn(message_loop());
-    loops.spawn(event_loop());
-    loops.spawn(order_loop());
-    loops.spawn(control_loop());
-    loops.spawn(limit_loop());
-    for (JobEnded& end : std::exchange(ended_before_, {})) loops.spawn(hear_end(std::move(end)));
+    loops.spawn(lasting(written_loop(), "records of the data store"));
+    loops.spawn(lasting(synced_loop(), "synced records of the data store"));
+    loops.spawn(lasting(message_loop(), "messages of trials"));
+    loops.spawn(lasting(event_loop(), "events of the training service"));
+    loops.spawn(lasting(order_loop(), "orders of the advisor"));
+    loops.spawn(lasting(control_loop(), "decisions of the experiment"));
+    loops.spawn(lasting(limit_loop(), "limits of the experiment"));
+    for (auto& [end, lost] : std::exchange(ended_before_, {})) loops.spawn(hear_end(std::move(end), lost));
     if (stopping_) loops.spawn(give_up());
     for (awaitable<void>& waiting : std::exchange(early_, {})) loops.spawn(std::move(waiting));
     auto all = loops.join();
@@ -4538,15 +4622,26 @@ class Engine {
   void request_stop() {
     if (stopping_) return;
     stopping_ = true;
+    board_->set_status(ExperimentStatus::stopping);
     Transition transition;
     ledger_->stop_placing();
     ledger_->cancel_all(now(), transition);
     apply(transition);
+    drop_submissions(written_);
+    drop_submissions(synced_);
     if (group_) group_->spawn(give_up());
     wake();
   }
 
   [[nodiscard]] bool stopping() const noexcept { return stopping_; }
+
+  /// Ends `run` with an exception that came from outside of its loops. Executor only.
+  void fail(std::exception_ptr failure) {
+    if (!group_)
+      failure_ = std::move(failure);
+    else
+      group_->spawn(throw_again(std::move(failure)));
+  }
 
   /// Time since `run` began, pauses left out.
   [[nodiscard]] Duration active() const { return active_at(context_->clock().steady_now()); }
@@ -4612,6 +4707,8 @@ class Engine {
 
   [[nodiscard]] TimePoint now() const { return context_->clock().now(); }
 
+  void drop_submissions(Queue<Pending>& waiting);
+
   [[nodiscard]] Duration active_at(SteadyPoint at) const {
     return at - began_ - paused_for_ - (paused_at_ ? at - *paused_at_ : Duration{});
   }
@@ -4622,10 +4719,12 @@ class Engine {
   void change(const UpdateSearchSpace& what);
   void change(const PauseTrials& what);
   void change(const ResumeTrials& what);
+  void change(const ShowProgress& what);
   void tell_pause();
   void record_settings();
   void cancel_by_user(TrialId trial);
   awaitable<void> tell_when_recorded(std::shared_ptr<std::promise<bool>> answer);
+  awaitable<void> throw_again(std::exception_ptr failure);
   void retry_later(const RetryLater& later);
 
   // Nothing starts while records cannot be kept, and nobody is asked for more.
@@ -4671,8 +4770,9 @@ class Engine {
 
   awaitable<void> carry_out(Action action) {
     if (auto* submit = std::get_if<Submit>(&action)) {
+      if (!submit->form) co_return;
       parts_.address(*submit->form);
-      if (parts_.service.capabilities().max_in_flight > 1) {
+      if (takes_several()) {
         group_->spawn(submit_trial(std::move(*submit->form)));
       } else {
         auto work = submit_trial(std::move(*submit->form));
@@ -4691,52 +4791,33 @@ class Engine {
       NNI_CRASH_POINT("tuner told");
     } else if (auto* cancel = std::get_if<Cancel>(&action)) {
       auto work = cancel_trial(cancel->run, cancel->why);
-      co_await std::move(work);
+      if (takes_several())
+        group_->spawn(std::move(work));
+      else
+        co_await std::move(work);
     } else if (const auto* forget = std::get_if<Forget>(&action)) {
       if constexpr (requires { parts_.service.recorded(forget->run); }) parts_.service.recorded(forget->run);
     }
   }
 
-  awaitable<bool> prepare_trial(const TrialJobForm& form);
+  // Otherwise each submission and cancellation is awaited before the next.
+  [[nodiscard]] bool takes_several() const { return parts_.service.capabilities().max_in_flight > 1; }
 
-  awaitable<void> submit_trial(TrialJobForm form) {
-    const RunId run = form.run;
-    std::optional<std::string> failure;
-    try {
-      if constexpr (Parts::prepares_files) {
-        auto preparing = prepare_trial(form);
-        const bool wanted = co_await std::move(preparing);
-        if (!wanted) co_return;
-      }
-      auto work = parts_.service.submit_trial_job(std::move(form));
-      co_await std::move(work);
-      NNI_CRASH_POINT("spawned");
-    } catch (const std::exception& error) {
-      if (async::is_cancellation(std::current_exception())) throw;
-      failure = error.what();
-    }
-    if (!failure) co_return;
-    // A platform that refuses a job fails the trial, not the experiment.
-    context_->log().warning("experiment", "run " + to_string(run) + " could not be submitted: " + *failure);
-    Transition transition;
-    const JobEnded ended{run, JobEnd{EndKind::not_started, 0, std::move(*failure)}, now()};
-    ledger_->event(ended, now(), transition);
-    apply(transition);
+  [[nodiscard]] bool is_busy() const {
+    return in_flight_ >= std::max<std::size_t>(parts_.service.capabilities().max_in_flight, 1);
   }
 
-  awaitable<void> cancel_trial(RunId run, StopReason why) {
-    if (const auto early = preparing_.find(run); early != preparing_.end()) {
-      early->second = why;
-      co_return;
-    }
-    try {
-      auto work = parts_.service.cancel_trial_job(run, why);
-      co_await std::move(work);
-    } catch (const Error& error) {
-      // Its end may have crossed the request on the way.
-      if (error.code() != make_error_code(Errc::no_such_job)) throw;
-    }
+  // Not by a destructor: a context that dies destroys what waits in any order.
+  void leave_service() {
+    --in_flight_;
+    in_flight_changed_.notify_one();
   }
+
+  bool stopped_early(RunId run);
+  awaitable<void> submit_trial(TrialJobForm form);
+  awaitable<void> cancel_trial(RunId run, StopReason why);
+
+  awaitable<void> lasting(awaitable<void> loop, const char* what);
 
   awaitable<void> written_loop();
 
@@ -4746,7 +4827,7 @@ class Engine {
 
   awaitable<void> message_loop();
 
-  awaitable<void> hear_end(JobEnded end);
+  awaitable<void> hear_end(JobEnded end, bool lost_with_manager);
   awaitable<void> send_further(SendParameters what);
 
   awaitable<void> event_loop();
@@ -4825,8 +4906,11 @@ class Engine {
 
   // ---- limits -------------------------------------------------------------------------------------------------
 
+  // Runs that were adopted come in the order of their names, not of their age.
   void note_start(RunId run, Duration ago) {
-    if (options_->max_trial_duration) starts_.push_back({context_->clock().steady_now() - ago, run});
+    if (!options_->max_trial_duration) return;
+    const std::pair<SteadyPoint, RunId> start(context_->clock().steady_now() - ago, run);
+    starts_.insert(std::upper_bound(starts_.begin(), starts_.end(), start), start);
   }
 
   awaitable<void> limit_loop();
@@ -4846,6 +4930,7 @@ class Engine {
   bool dirty_ = true;
   bool stopping_ = false;
   bool out_of_time_ = false;
+  std::exception_ptr failure_;  // came before the loops ran
   async::event limits_changed_;
   std::vector<std::shared_ptr<std::promise<bool>>> unanswered_;  // who waits until everything is recorded
   std::vector<awaitable<void>> early_;                           // of them, those who asked before the loops ran
@@ -4861,8 +4946,10 @@ class Engine {
   Queue<Pending> synced_;
   Queue<Action> inbox_;
 
-  std::vector<JobEnded> ended_before_;                              // adopted, and their messages not heard yet
-  std::unordered_map<RunId, std::optional<StopReason>> preparing_;  // to be submitted soon, perhaps cancelled already
+  std::vector<std::pair<JobEnded, bool>> ended_before_;  // adopted, messages not heard yet; lost with the manager
+  std::unordered_map<RunId, std::optional<StopReason>> submitting_;  // being submitted, perhaps cancelled already
+  std::size_t in_flight_ = 0;
+  async::event in_flight_changed_;
 
   ResourceSnapshot resources_;
   bool resources_stale_ = true;
@@ -4887,6 +4974,18 @@ class Engine {
 /// engine.hpp.
 
 namespace nni::detail {
+
+// A loop that a policy ends by a cancellation of its own would end quietly, and the experiment never.
+template <class Parts>
+awaitable<void> Engine<Parts>::lasting(awaitable<void> loop, const char* what) {
+  try {
+    co_await std::move(loop);
+  } catch (const std::exception& error) {
+    if (group_->cancelled() || !async::is_cancellation(std::current_exception())) throw;
+    throw Error(Errc::internal,
+                std::string("the ") + what + " ended with a cancellation that nobody had asked for: " + error.what());
+  }
+}
 
 template <class Parts>
 awaitable<void> Engine<Parts>::written_loop() {
@@ -5056,7 +5155,9 @@ void Engine<Parts>::adopt(const std::vector<JobReport>& reports) {
           report.end.kind = EndKind::lost;
           if (report.end.message.empty()) report.end.message = "the platform does not know it any more";
         }
-        ended_before_.emplace_back(report.run, report.end, report.ended == TimePoint{} ? now() : report.ended);
+        const bool lost = report.state == JobReport::State::unknown;
+        JobEnded end(report.run, report.end, report.ended == TimePoint{} ? now() : report.ended);
+        ended_before_.emplace_back(std::move(end), lost);
         report.state = JobReport::State::running;
       }
     }
@@ -5072,35 +5173,93 @@ void Engine<Parts>::adopt(const std::vector<JobReport>& reports) {
   }
 }
 
-// Writes what the channel keeps in files for a run. @returns false when the run was cancelled meanwhile
+// Ends a run that was cancelled while its submission waited for its turn or its files.
 template <class Parts>
-awaitable<bool> Engine<Parts>::prepare_trial(const TrialJobForm& form) {
-  const RunId run = form.run;
-  preparing_.emplace(run, std::nullopt);
-  std::exception_ptr failure;
-  try {
-    auto work = parts_.channel.prepare(form);
-    co_await std::move(work);
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  const std::optional<StopReason> stopped = preparing_.extract(run).mapped();
-  if (failure) std::rethrow_exception(failure);
-  if (!stopped) co_return true;
+bool Engine<Parts>::stopped_early(RunId run) {
+  const auto early = submitting_.find(run);
+  if (early == submitting_.end() || !early->second) return false;
+  const std::optional<StopReason> stopped = submitting_.extract(early).mapped();
   JobEnd end{EndKind::killed, 0, "stopped before it started"};
   end.why = *stopped;
   Transition transition;
   ledger_->event(JobEnded{run, std::move(end), now()}, now(), transition);
   apply(transition);
-  co_return false;
+  return true;
 }
 
 template <class Parts>
-awaitable<void> Engine<Parts>::hear_end(JobEnded end) {
+awaitable<void> Engine<Parts>::submit_trial(TrialJobForm form) {
+  const RunId run = form.run;
+  // Beside others, it may be cancelled before it is through.
+  if (takes_several()) submitting_.emplace(run, std::nullopt);
+  while (is_busy()) {
+    auto turn = in_flight_changed_.wait();
+    co_await std::move(turn);
+  }
+  ++in_flight_;
+  bool stopped = false;
+  std::optional<std::string> failure;
+  try {
+    if constexpr (Parts::prepares_files) {
+      auto preparing = parts_.channel.prepare(form);
+      co_await std::move(preparing);
+    }
+    stopped = stopped_early(run);
+    if (!stopped) {
+      auto work = parts_.service.submit_trial_job(std::move(form));
+      co_await std::move(work);
+      NNI_CRASH_POINT("spawned");
+    }
+  } catch (const std::exception& error) {
+    // Only this experiment's own cancellation is one; a platform may have let go of a connection.
+    if (group_->cancelled() && async::is_cancellation(std::current_exception())) throw;
+    failure = error.what();
+  }
+  leave_service();
+  if (stopped) co_return;
+  if (const auto early = submitting_.extract(run); early && early.mapped() && !failure) {
+    auto work = cancel_trial(run, *early.mapped());
+    co_await std::move(work);
+  }
+  if (!failure) co_return;
+  // A platform that refuses a job fails the trial, not the experiment.
+  context_->log().warning("experiment", "run " + to_string(run) + " could not be submitted: " + *failure);
+  Transition transition;
+  const JobEnded ended{run, JobEnd{EndKind::not_started, 0, std::move(*failure)}, now()};
+  ledger_->event(ended, now(), transition);
+  apply(transition);
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::cancel_trial(RunId run, StopReason why) {
+  if (const auto early = submitting_.find(run); early != submitting_.end()) {
+    early->second = why;
+    co_return;
+  }
+  while (is_busy()) {
+    auto turn = in_flight_changed_.wait();
+    co_await std::move(turn);
+  }
+  ++in_flight_;
+  try {
+    auto work = parts_.service.cancel_trial_job(run, why);
+    co_await std::move(work);
+  } catch (const Error& error) {
+    // Its end may have crossed the request on the way.
+    if (error.code() != make_error_code(Errc::no_such_job)) throw;
+  }
+  leave_service();
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::hear_end(JobEnded end, bool lost_with_manager) {
   auto settled = settle(end.run);
   co_await std::move(settled);
   Transition transition;
-  ledger_->event(end, now(), transition);
+  if (lost_with_manager)
+    ledger_->lost_with_manager(end, transition);
+  else
+    ledger_->event(end, now(), transition);
   apply(transition);
   wake();
 }
@@ -5115,7 +5274,7 @@ awaitable<void> Engine<Parts>::send_further(SendParameters what) {
     auto work = parts_.channel.send(*run, std::move(what.parameters));
     co_await std::move(work);
   } catch (const Error& error) {
-    if (async::is_cancellation(std::current_exception())) throw;
+    if (group_->cancelled() && async::is_cancellation(std::current_exception())) throw;
     failure = error.what();
   }
   if (!failure.empty())
@@ -5148,6 +5307,24 @@ void Engine<Parts>::resume(PauseReason why) {
   if (!ledger_->paused() && paused_at_)
     paused_for_ += context_->clock().steady_now() - *std::exchange(paused_at_, std::nullopt);
   tell_pause();
+}
+
+// What waits for its record before it is submitted has begun nowhere, and who stops does not wait for that record.
+template <class Parts>
+void Engine<Parts>::drop_submissions(Queue<Pending>& waiting) {
+  std::vector<RunId> runs;
+  for (Pending& pending : waiting)
+    if (auto* submit = std::get_if<Submit>(&pending.action); submit && submit->form) {
+      runs.push_back(submit->form->run);
+      submit->form.reset();
+    }
+  for (const RunId run : runs) {
+    JobEnd end{EndKind::killed, 0, "stopped before it was submitted"};
+    end.why = StopReason::experiment_end;
+    Transition transition;
+    ledger_->event(JobEnded{run, std::move(end), now()}, now(), transition);
+    apply(transition);
+  }
 }
 
 template <class Parts>
@@ -5231,6 +5408,12 @@ void Engine<Parts>::change(const ResumeTrials&) {
   record_settings();
 }
 
+template <class Parts>
+void Engine<Parts>::change(const ShowProgress&) {
+  board_->set_active(active());
+  board_->publish(ledger_->counts());
+}
+
 // What is in force is recorded before anything that follows from it.
 template <class Parts>
 void Engine<Parts>::record_settings() {
@@ -5253,6 +5436,12 @@ awaitable<void> Engine<Parts>::tell_when_recorded(std::shared_ptr<std::promise<b
   co_await std::move(stored);
   answer->set_value(true);
   std::erase(unanswered_, answer);
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::throw_again(std::exception_ptr failure) {
+  if (failure) std::rethrow_exception(failure);
+  co_return;
 }
 
 template <class Parts>
@@ -5523,7 +5712,7 @@ inline void make_directory(const std::filesystem::path& directory) {
   if (failure)
     throw Error(boost::system::error_code(failure.value(), boost::system::system_category()),
                 "the experiment's directory \"" + directory.string() +
-                    "\" cannot be made; choose another with ExperimentOptions::directory or make its parent writable");
+                    "\" cannot be made; choose another place, or make its parent writable");
 }
 
 }  // namespace detail
@@ -6427,7 +6616,8 @@ class Experiment {
   /// Runs the experiment to its end on the calling thread. Ctrl-C stops it cleanly, a second one at once.
   ///
   /// @returns what it came to; also for one that was stopped
-  /// @throws Error  when it cannot go on; the state ERROR and the reason are recorded first. Also when everything ran,
+  /// @throws Error  `Errc::closed` when it has run before. When it cannot go on; the state ERROR and the reason are
+  ///                recorded first. Also when everything ran,
   ///                but its end could not be kept by the data store
   Summary run();
 
@@ -6443,8 +6633,8 @@ class Experiment {
 
   /// A handle that steers the experiment: limits, search space, pause, cancel, stop, counts. Any thread, any time.
   [[nodiscard]] Control control() const {
-    control_->watch();
     steer_ = &steer;
+    if (control_->watch()) control_->ask(detail::ShowProgress{});
     return Control(control_);
   }
 
@@ -6481,6 +6671,13 @@ class Experiment {
   /// A store of the caller's may know this experiment already; a default one is as new as the experiment.
   static constexpr bool resumable = detail::count_role<role::data_store, Policies...> != 0;
 
+  /// What an advisor of the caller's makes of a resume is its own affair; of ours only an assessor needs histories.
+  static constexpr bool replays_histories =
+      detail::count_role<role::advisor, Policies...> == 1
+          ? requires(advisor_type& advisor, TrialOutcome outcome,
+                     std::vector<double> history) { advisor.replay(outcome, history); }
+          : !std::same_as<assessor_type, assessing::None>;
+
   Experiment(ExperimentOptions options, Service service, std::tuple<Policies...> policies);
 
   static advisor_type make_advisor(std::tuple<Policies...>& policies);
@@ -6496,6 +6693,8 @@ class Experiment {
   void take_settings();
   void apply_settings();
   static void steer(Experiment& self, const detail::Change& change);
+  template <class Work>
+  void guarded(const Work& work);
   awaitable<void> count_unfitting();
   awaitable<void> count_if_unfitting(std::uint64_t& count, TrialJobDetail trial);
   [[nodiscard]] bool fits(const Parameters& parameters) const;
@@ -6504,6 +6703,7 @@ class Experiment {
   awaitable<void> collect(std::vector<TrialJobDetail>& into, TrialJobDetail trial);
   LedgerOptions ledger_options() const;
   ProfileChanged first_profile(Context& context) const;
+  void require_fresh() const;
   void stop_now();
   void give_up();
 
@@ -6818,11 +7018,10 @@ bool Experiment<Service, Policies...>::fits(const Parameters& parameters) const 
 // Tells the advisor what it learnt before, and the board who was best.
 template <class Service, class... Policies>
 awaitable<void> Experiment<Service, Policies...>::replay(detail::Board& board) {
-  constexpr bool assesses = !std::same_as<assessor_type, assessing::None>;
   const auto visit = [this, &board](TrialJobDetail trial, std::optional<std::vector<double>> history) {
     return replay_trial(board, std::move(trial), std::move(history));
   };
-  auto pages = detail::for_each_history(store_, assesses, visit);
+  auto pages = detail::for_each_history(store_, replays_histories, visit);
   co_await std::move(pages);
   replay_imported(board, static_cast<std::uint64_t>(-1));
   if constexpr (requires(UnfinishedTrial t) {
@@ -6830,6 +7029,8 @@ awaitable<void> Experiment<Service, Policies...>::replay(detail::Board& board) {
                 })
     for (UnfinishedTrial& trial : snapshot_.unfinished) {
       const RunId run{trial.trial, trial.attempts == 0 ? 0 : trial.attempts - 1};
+      // As `AsAdvisor` keeps the histories of trials that it has seen from their beginning.
+      std::erase_if(trial.history, [](double number) { return !std::isfinite(number); });
       advisor_.replay_unfinished(trial.parameter, trial.parameters, run, trial.history);
     }
 }
@@ -6882,9 +7083,11 @@ awaitable<void> Experiment<Service, Policies...>::count_if_unfitting(std::uint64
 template <class Service, class... Policies>
 awaitable<void> Experiment<Service, Policies...>::replay_trial(
     detail::Board& board, TrialJobDetail trial, std::optional<std::vector<double>> known) {
-  constexpr bool assesses = !std::same_as<assessor_type, assessing::None>;
   if (imported_ < snapshot_.imported.size()) replay_imported(board, trial.trial.number);
-  if (!is_terminal(trial.status)) co_return;
+  if (!is_terminal(trial.status)) {
+    ledger_->recall(trial);
+    co_return;
+  }
   if (options_.retry_failed && trial.status == TrialJobStatus::failed) {
     UnfinishedTrial& again = snapshot_.unfinished.emplace_back();
     again.trial = trial.trial;
@@ -6900,7 +7103,7 @@ awaitable<void> Experiment<Service, Policies...>::replay_trial(
     std::vector<double> history;
     if (known) {
       history = *std::move(known);
-    } else if (assesses || (trial.status == TrialJobStatus::early_stopped && !trial.final_value)) {
+    } else if (replays_histories || (trial.status == TrialJobStatus::early_stopped && !trial.final_value)) {
       auto reading = store_.metrics(trial.trial);
       const std::vector<Metric> metrics = co_await std::move(reading);
       history = detail::intermediate_numbers(metrics);
@@ -6937,11 +7140,22 @@ awaitable<std::vector<JobReport>> Experiment<Service, Policies...>::adopt_open_r
 
 namespace nni {
 
+// What is called from the executor's queue has nobody above who could catch anything.
+template <class Service, class... Policies>
+template <class Work>
+void Experiment<Service, Policies...>::guarded(const Work& work) {
+  try {
+    work();
+  } catch (...) {
+    engine_->fail(std::current_exception());
+  }
+}
+
 template <class Service, class... Policies>
 void Experiment<Service, Policies...>::stop_now() {
   stop_requested_ = true;
   if (engine_)
-    engine_->request_stop();
+    guarded([this] { engine_->request_stop(); });
   else
     give_up();
 }
@@ -6957,7 +7171,7 @@ void Experiment<Service, Policies...>::steer(Experiment& self, const detail::Cha
   if (std::holds_alternative<detail::StopExperiment>(change))
     self.stop_now();
   else if (self.engine_)
-    self.engine_->carry_out(change);
+    self.guarded([&self, &change] { self.engine_->carry_out(change); });
 }
 
 template <class Service, class... Policies>
@@ -6966,7 +7180,18 @@ Experiment<Service, Policies...>::~Experiment() {
 }
 
 template <class Service, class... Policies>
+void Experiment<Service, Policies...>::require_fresh() const {
+  if (control_->phase() == Control::Phase::before) return;
+  throw Error(
+      Errc::closed,
+      "experiment \"" + id_.value +
+          "\" has run, and an experiment object runs once; make another one, with the same .id and .resume = "
+          "nni::Resume::if_exists to go on");
+}
+
+template <class Service, class... Policies>
 Summary Experiment<Service, Policies...>::run() {
+  require_fresh();
   RuntimeOptions settings;
   settings.threads = options_.threads;
   settings.log = Log(options_.log, options_.log_level);
@@ -6979,6 +7204,7 @@ Summary Experiment<Service, Policies...>::run() {
 
 template <class Service, class... Policies>
 awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context) {
+  require_fresh();
   detail::Board board(options_, observers_);
   board.set_control(control_);
   board_ = &board;
@@ -6999,6 +7225,7 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
     std::rethrow_exception(failure);
   }
 
+  board.take_over(first_profile(context), directory_);
   Engine engine(context, Parts(*this), options_, *ledger_, board);
   engine_ = &engine;
   engine.listen();
@@ -7015,6 +7242,9 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
     Transition first;
     first.records.emplace_back(std::in_place_type<ProfileChanged>);
     if (import_) (this->*import_)(board, first);
+    std::string remark;
+    if constexpr (requires { service_.remark(); }) remark = service_.remark();
+    board.set_surroundings(std::move(remark), !std::same_as<store_type, datastore::Memory>);
     board.begin(first_profile(context), directory_, Service::platform, snapshot_.exists, ledger_->counts().finished,
                 static_cast<std::size_t>(alive), snapshot_.imported.size());
     std::get<ProfileChanged>(first.records.front()) = board.profile(ledger_->counts());
@@ -7760,8 +7990,10 @@ struct TpeOptions {
 ///
 /// In a space of at most 2^20 configurations none is suggested twice, and when all were suggested there is nothing
 /// more. When the space changes, every trial that fits the new one counts there with its result; the others are put
-/// aside, and count again in a space that they fit. Cost of one suggestion: about (results x dimensions x candidates) / 4 floating point operations; memory about
-/// 12 bytes per result and dimension. Both grow with the number of results without limit.
+/// aside, and count again in a space that they fit.
+///
+/// Cost of one suggestion: about (results x dimensions x candidates) / 4 floating point operations; memory about 12 bytes
+/// per result and dimension. Both grow with the number of results without limit.
 ///
 /// Sources: Bergstra, Bardenet, Bengio, Kegl, "Algorithms for hyper-parameter optimization", NeurIPS 2011;
 /// Watanabe, "Tree-structured Parzen estimator: understanding its algorithm components and their roles for better
@@ -8459,18 +8691,23 @@ awaitable<Converted> copy_all(From& from, To& to, const ExperimentSnapshot& snap
   for (bool more = true; more;) {
     auto reading = from.page(query);
     const TrialPage page = co_await std::move(reading);
+    bool is_last = !page.more;
     for (const TrialJobDetail& trial : page.trials) {
+      // An experiment that runs goes on meanwhile: later trials are left out, and what was open may not be any more.
+      is_last = is_last || trial.trial.number >= snapshot.trials;
+      if (trial.trial.number > snapshot.trials) break;
       auto listing = from.metrics(trial.trial);
       const std::vector<Metric> values = co_await std::move(listing);
-      const bool is_open = next_open != snapshot.unfinished.end() && next_open->trial == trial.trial;
-      const UnfinishedTrial* const open = is_open ? &*next_open++ : nullptr;
+      const bool was_open = next_open != snapshot.unfinished.end() && next_open->trial == trial.trial;
+      const UnfinishedTrial* open = was_open ? &*next_open++ : nullptr;
+      if (was_open && (is_terminal(trial.status) || open->attempts != trial.attempts)) open = nullptr;
       const std::vector<StoreEvent> made = events_of(trial, values, open);
       events.insert(events.end(), made.begin(), made.end());
       ++result.trials;
       result.metrics += values.size();
       query.after = trial.trial;
     }
-    more = page.more && !page.trials.empty();
+    more = !is_last && !page.trials.empty();
     if (!more) events.emplace_back(snapshot.profile);
     const StorePosition at = to.append(events);
     events.clear();
@@ -8527,7 +8764,8 @@ awaitable<Converted> convert_between(Context& context, From& from, To& to, Exper
 
 /// Copies an experiment from one data store into another: profile, search space and seed, every trial with its
 /// attempts, parameters and values, and what of it has not ended. A resume from the copy goes on like one from the
-/// original. Of attempts before a trial's last one, what data stores tell is copied: their values.
+/// original. Of attempts before a trial's last one, what data stores tell is copied: their values. Of an experiment
+/// that runs, the trials that there were when the copy began are copied, each as it is when its turn comes.
 ///
 /// @code
 /// using namespace nni::datastore;
@@ -8673,25 +8911,39 @@ class System {
   /// The system as it is; shared by everybody who names no other.
   [[nodiscard]] static const std::shared_ptr<System>& real();
 
+  /// Opens a file: open(2).
+  /// @param path   of the file
   /// @param flags  as for open(2); files are never inherited by programs that are started
+  /// @param mode   rights of a file that is made
   /// @returns      a descriptor
   virtual int open(const std::filesystem::path& path, int flags, mode_t mode);
+  /// Gives the descriptor `file` back: close(2).
   virtual void close(int file) noexcept;
+  /// Reads from `file` at `offset` (bytes from the start) `size` bytes at most: pread(2).
+  /// @param to  receives them
+  /// @returns   how many there were; 0 at the end of the file
   virtual ssize_t read(int file, char* to, std::size_t size, std::uint64_t offset);
+  /// Writes to `file` at `offset` (bytes from the start) `size` bytes at most: pwrite(2).
+  /// @param from  where they are
+  /// @returns     how many were written
   virtual ssize_t write(int file, const char* from, std::size_t size, std::uint64_t offset);
+  /// Makes `file` as long as `size` bytes: ftruncate(2).
   virtual int truncate(int file, std::uint64_t size);
 
-  /// Bytes in the file.
+  /// Bytes in `file`: fstat(2).
   virtual std::int64_t size(int file);
 
-  /// Brings content and size to the disk (fdatasync).
+  /// Brings content and size of `file` to the disk: fdatasync(2).
   virtual int sync(int file);
 
-  /// Brings the names in a directory to the disk.
+  /// Brings the names in a directory to the disk: fsync(2) of it.
   virtual int sync_directory(const std::filesystem::path& directory);
 
+  /// Gives the file `from` the name `to`, in place of what had it: rename(2).
   virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to);
+  /// Removes the name `path`: unlink(2).
   virtual int remove(const std::filesystem::path& path);
+  /// Makes the directory `path` with the rights `mode`: mkdir(2).
   virtual int make_directory(const std::filesystem::path& path, mode_t mode);
 };
 
@@ -8917,7 +9169,7 @@ class OpenedFiles {
 /// @tparam Files  how the files are opened, written and read, all of it blocking and called on the pool:
 ///  - `Recorder`, a `detail::Recorder` with `finish(TimePoint)`, which comes last, and `interrupt()` for any thread;
 ///  - `Reader` with the reads of a data store and `interrupt()`; it is used beside the recorder;
-///  - `open(home, id)`, which gives `OpenedFiles<Recorder, Reader>`; `is_read_only()`.
+///  - `open(home, id)`, which gives `OpenedFiles<Recorder, Reader>`.
 template <class Files>
 class FileStore : public std::enable_shared_from_this<FileStore<Files>> {
  public:
@@ -9071,6 +9323,13 @@ awaitable<void> FileStore<Files>::close() {
         auto finish = async::offload(
             context, std::bind_front(&Recorder::finish, writer, now), std::bind_front(&Recorder::interrupt, writer));
         co_await std::move(finish);
+      } catch (const Error& error) {
+        // Everything that was appended is on the disk; what was left to do is for the convenience of readers.
+        if (error.code() == make_error_code(Errc::storage_failed))
+          context.log().warning(
+              "datastore", std::string("nothing was lost, but the files could not be tidied up: ") + error.what());
+        else
+          failure = std::current_exception();
       } catch (...) {
         failure = std::current_exception();
       }
@@ -9157,31 +9416,40 @@ class File {
   ~File() { close(); }
 
   /// Opens a file; one that was open is closed first.
-  /// @param mode  rights of a file that is made here
+  /// @param path    of the file; its directory exists
+  /// @param access  what is wanted, and whether it may be made
+  /// @param system  makes the calls, now and later
+  /// @param mode    rights of a file that is made here, as for chmod(2)
   /// @returns     success, or the reason for which it is not open
   [[nodiscard]] boost::system::error_code open(const std::filesystem::path& path, Access access,
                                                std::shared_ptr<System> system = System::real(), mode_t mode = 0644);
 
+  /// Closes the file, whose poison is forgotten; nothing is synced. Does nothing when none is open.
   void close() noexcept;
 
+  /// True while a file is open.
   [[nodiscard]] bool is_open() const noexcept { return file_ >= 0; }
 
   /// Reads up to the end of the file.
-  /// @param to  receives `size` bytes at most
-  /// @param got  set to the number of bytes that there were
+  /// @param to      receives the bytes
+  /// @param size    bytes wanted
+  /// @param offset  bytes from the start of the file
+  /// @param got     set to the number of bytes that there were; less than `size` at the end
   [[nodiscard]] boost::system::error_code read(
       char* to, std::size_t size, std::uint64_t offset, std::size_t& got) const;
 
-  /// Reads the whole file.
+  /// Reads the whole file into `content`, which is replaced.
   [[nodiscard]] boost::system::error_code read_all(std::string& content) const;
 
   /// Hands bytes to the kernel: they survive the end of this process.
+  /// @param bytes   all of them are written, or an error is returned
+  /// @param offset  bytes from the start of the file
   [[nodiscard]] boost::system::error_code write(std::string_view bytes, std::uint64_t offset);
 
-  /// Cuts the file off, or fills it up with zeros.
+  /// Cuts the file off at `size` bytes, or fills it up with zeros.
   [[nodiscard]] boost::system::error_code truncate(std::uint64_t size);
 
-  /// Bytes in the file.
+  /// The size of the file, in `bytes`.
   [[nodiscard]] boost::system::error_code size(std::uint64_t& bytes) const;
 
   /// Brings everything that was written before the call to the disk.
@@ -9661,7 +9929,14 @@ class JournalRecorder final : public Recorder {
  private:
   static constexpr std::uint64_t most_unsynced = 8 * 1024 * 1024;
 
-  bool is_known(const Metric& metric);
+  /// What the file has of a run that is over. A platform that delivers again does so with many values in a row.
+  struct Past {
+    RunId run;
+    std::uint64_t last = 0;  ///< where the line of the trial's last value begins; 0: nothing was read
+    Received seen;
+  };
+
+  void look_up(RunId run, std::uint64_t last);
   void write(std::span<const StoreEvent> events, TimePoint now);
 
   OwnerLock lock_;  // let go last
@@ -9671,6 +9946,7 @@ class JournalRecorder final : public Recorder {
   JournalReader reader_;  // for values that come after their run
   std::uint64_t noted_;   // what the last line about a sync says
   bool has_session_ = false;
+  Past past_;
   std::string text_;
 };
 
@@ -9985,7 +10261,7 @@ class StoredTrial {
   bool changed = false;  ///< since it was last written
 };
 
-/// The record text of a trial: what NNI's clients find in the first event (trial protocol, section 4.1).
+/// The record text of a trial: what NNI's clients find in the first event (docs/formats/trial-channel.md).
 [[nodiscard]] std::string parameter_record(ParameterId id, const Parameters& parameters);
 
 /// The inverse; it also reads records that something else has spelled differently.
@@ -10079,6 +10355,9 @@ class WriteAheadLog {
   WriteAheadLog& operator=(const WriteAheadLog&) = delete;
   ~WriteAheadLog();
 
+  /// The file.
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
   /// Returns when all commits that were done before the call are on the disk.
   /// @throws Error  `Errc::storage_failed`; the log is in doubt then
   void sync();
@@ -10129,7 +10408,7 @@ struct SqliteOptions {
 
 /// Keeps records in `<directory>/<experiment id>/db/nni.sqlite`.
 ///
-/// NNI's three tables stand in it as NNI's clients and its users' scripts read them (NNI 3.0 lifecycle, section 7);
+/// NNI's three tables stand in it as NNI's clients and its users' scripts read them (NNI 3.0);
 /// what is ours stands in tables of the prefix `nni_`. A trial that was tried again is seen through its last
 /// attempt; earlier values are kept apart.
 ///
@@ -10259,6 +10538,7 @@ class SqliteRecorder final : public Recorder {
   void take(const RunEnded& event);
   void take(const ResultImported& event);
 
+  void require_files() const;
   StoredTrial& held(TrialId trial);
   void change(StoredTrial& trial);
   void write_changes();
@@ -10274,6 +10554,7 @@ class SqliteRecorder final : public Recorder {
   std::optional<WriteAheadLog> log_;
   std::mutex log_use_;  // a sync and a checkpoint that overlap could each miss that the other's sync has failed
   FileIdentity identity_;
+  FileIdentity log_identity_;
   Owner self_;
   int log_pages_;
   bool half_recorded_ = false;  // what is held is ahead of the file
@@ -10308,7 +10589,7 @@ namespace nni::datastore::detail {
 /// The tables of a store file.
 ///
 /// Three belong to NNI: its clients and its users' scripts read them by name and by the order of their columns
-/// (NNI 3.0 lifecycle, section 7.1). What is ours stands beside them:
+/// (NNI 3.0, `sqlDatabase.ts`). What is ours stands beside them:
 ///
 ///  - `nni_meta`             the version of this schema, and the settings of the experiment for a resume
 ///  - `nni_experiment`       one row: what `ExperimentProfile` has no column for
@@ -10615,7 +10896,7 @@ struct Excerpt {
 /// `trial 17 (kx3fa)`: the number counts, the id names its directory.
 [[nodiscard]] std::string describe_trial(TrialId trial);
 
-/// The line at the start: name, id, directory, and how to go on after a stop.
+/// The lines at the start: name, id and directory; the remark, if there is one; how to go on after a stop.
 /// @param start          what is known of it
 /// @param how_to_resume  a command or option; empty: nothing is said of it
 [[nodiscard]] std::string render_start(const ExperimentStart& start, std::string_view how_to_resume);
@@ -10669,7 +10950,7 @@ class View {
   [[nodiscard]] std::string trial_ended(const TrialJobDetail& trial, SteadyPoint now, const Style& style);
   /// The line about the state of the experiment (`progress`) at the time `now`, in a `style`.
   [[nodiscard]] std::string progress(const Progress& progress, SteadyPoint now, const Style& style);
-  /// The lines at the end of an experiment; parameters as of `render_summary` (`summary`, `excerpts`, `style`).
+  /// The lines at the end of an experiment, of one that was stopped also how to go on; parameters as of `render_summary` (`summary`, `excerpts`, `style`).
   [[nodiscard]] std::string end(const Summary& summary, const std::vector<Excerpt>& excerpts, const Style& style);
 
   /// True when `progress` would draw at the time `now`, on an output that is `live` or not: asked first, so that a caller
@@ -10679,10 +10960,12 @@ class View {
  private:
   std::string erase(const Style& style);
   std::string draw(const Style& style);
-  std::string trial_line(const TrialJobDetail& trial, const Style& style);
+  bool is_best(const TrialJobDetail& trial);
+  std::string trial_line(const TrialJobDetail& trial, bool best, const Style& style);
   std::string left_out_line();
 
   std::string name_;
+  std::string how_to_resume_;  ///< empty when it cannot be
   Progress progress_;
   std::uint64_t ended_ = 0;     ///< trials that have ended, those of earlier runs included
   std::uint64_t left_out_ = 0;  ///< lines not written because of the limit
@@ -10922,7 +11205,7 @@ struct TrainingSessionOptions {
   Resume resume = Resume::never;      ///< of a session with this id, in a data store that keeps its records
 
   std::size_t concurrency = 100'000;             ///< live trials at most, 1 to 100,000; further ones wait
-  std::optional<Duration> max_trial_duration{};  ///< a trial that runs longer is stopped as EARLY_STOPPED
+  std::optional<Duration> max_trial_duration{};  ///< above zero: a trial that runs longer is EARLY_STOPPED
 
   Command trial_command{};                 ///< `trial_config`, command: of trials whose form has none
   std::filesystem::path code_directory{};  ///< `trial_config`, codeDir: where commands start; empty: the current one
@@ -10936,7 +11219,7 @@ struct TrainingSessionOptions {
       nni_manager_ip{};  ///< `nni_manager_ip`: host that trials are told, for transports that listen; empty: theirs
 
   bool handle_signals = false;  ///< Ctrl-C and SIGTERM end the session while it runs; for one session of a program
-  Duration shutdown_limit = std::chrono::seconds(60);  ///< the longest that the end may take
+  Duration shutdown_limit = std::chrono::seconds(60);  ///< the longest that each step of the end may take, above zero
   std::size_t threads = 0;                             ///< threads for blocking calls; 0: by the machine, 2 to 8
   LogSink log{};                                       ///< where log lines go; empty: nowhere
   LogLevel log_level = LogLevel::info;                 ///< what is below it is not logged
@@ -11002,7 +11285,7 @@ class TrialJobMetric {
   [[nodiscard]] std::optional<double> scalar() const { return metric_.scalar(); }
 
   /// The payload that NNI's original interface hands to its listeners: JSON text with `parameter_id`, `trial_job_id`,
-  /// `type`, `sequence` and `value`. Source: NNI, trial protocol.
+  /// `type`, `sequence` and `value`. Source: NNI 3.0, docs/formats/trial-channel.md.
   [[nodiscard]] std::string data() const;
 
  private:
@@ -11012,7 +11295,7 @@ class TrialJobMetric {
 
 /// A trial as NNI's original interface shows it: `id`, `sequenceId`, `status`, `submitTime`, `startTime`, `endTime` (all
 /// in milliseconds since 1970), `tags`, `url`, `workingDirectory`, `form`, `isEarlyStopped`, `message`, `envId`. What is
-/// not known is left out. Source: NNI, training services, 1.2.
+/// not known is left out. Source: NNI 3.0, `TrialJobDetail` of its training services.
 [[nodiscard]] boost::json::object to_json(const TrialJobDetail& detail);
 
 }  // namespace nni
@@ -11417,6 +11700,11 @@ void TrainingSession<Service, Policies...>::finish(std::exception_ptr failure) n
 
 template <class Service, class... Policies>
 awaitable<void> TrainingSession<Service, Policies...>::async_run(Context& context) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!service_)
+      throw Error(Errc::in_use, "the training session runs already, or has run; it runs once, so make another one");
+  }
   context_ = &context;
   changed_.emplace();
   bool stop = false;
@@ -11915,17 +12203,24 @@ namespace nni::files {
 /// Brings the names in a directory to the disk: bytes that were synced are worth nothing in a file without a name.
 ///
 /// Some network file systems cannot do that and need not; that counts as success.
+/// @param system     makes the calls
 /// @param directory  empty: the current one
 [[nodiscard]] boost::system::error_code sync_directory(System& system, const std::filesystem::path& directory);
 
-/// Makes a directory and those above it, so that their names survive a loss of power.
-/// @returns success also when it existed before
+/// Makes a directory and those above it, so that their names survive a loss of power: also that of one which another
+/// call has made and could not sync.
+/// @param system  makes the calls
+/// @param wanted  the directory
+/// @returns       success also when it existed before
 [[nodiscard]] boost::system::error_code make_directories(System& system, const std::filesystem::path& wanted);
 
 /// Gives a file new content so that at every moment, also after a loss of power, its name means either the old file
 /// or the whole new one.
 ///
 /// The content goes into `PATH.new`, is synced, and takes the name.
+/// @param system   makes the calls
+/// @param path     of the file; its directory exists
+/// @param content  all that the file holds then
 /// @param file  is open on the new file afterwards; untouched on failure, unless only the name could not be synced:
 ///              then it is open on the new file, and poisoned
 /// @param mode  rights of the new file
@@ -11986,7 +12281,7 @@ class Link {
   virtual void close() = 0;
 
  protected:
-  std::string out_;
+  std::string out_;  ///< what shall be sent
 };
 
 /// A link over a connected Unix socket.
@@ -12005,14 +12300,17 @@ class Link {
 namespace nni::keeper {
 
 /// Appends values in the compact form that frames and spool records share: integers in groups of seven bits, the lowest
-/// first; texts with their length before them.
+/// first; texts with their length in bytes before them.
+/// Source: "LEB128" of the DWARF 5 standard, section 7.6, and for negative numbers the zigzag of Protocol Buffers' encoding.
 class Writer {
  public:
   /// @param out  is appended to
   explicit Writer(std::string& out) noexcept : out_(&out) {}
 
+  /// Appends one byte.
   void byte(std::uint8_t value) { out_->push_back(static_cast<char>(value)); }
 
+  /// Appends an integer: one byte below 128, ten at most.
   void number(std::uint64_t value) {
     while (value >= 0x80) {
       byte(static_cast<std::uint8_t>(value | 0x80));
@@ -12021,20 +12319,24 @@ class Writer {
     byte(static_cast<std::uint8_t>(value));
   }
 
-  void integer(std::int64_t value) {  // small negative numbers stay short
+  /// Appends an integer with a sign; small negative numbers stay short.
+  void integer(std::int64_t value) {
     number((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
   }
 
+  /// Appends any bytes, behind their number.
   void text(std::string_view value) {
     number(value.size());
     out_->append(value);
   }
 
+  /// Appends trial and attempt.
   void run(RunId value) {
     number(value.trial.number);
     number(value.attempt);
   }
 
+  /// Appends a wall time, milliseconds since 1970.
   void time(TimePoint value) { integer(to_epoch_ms(value)); }
 
  private:
@@ -12045,11 +12347,15 @@ class Writer {
 /// is false: callers check once, at the end.
 class Reader {
  public:
+  /// @param input  outlives the reader and the texts that it gives
   explicit Reader(std::string_view input) noexcept : rest_(input) {}
 
+  /// False after the first thing that cannot be there.
   [[nodiscard]] bool ok() const noexcept { return ok_; }
+  /// True when nothing is left.
   [[nodiscard]] bool at_end() const noexcept { return rest_.empty(); }
 
+  /// As `Writer::byte` wrote it; 0 behind the end.
   std::uint8_t byte() noexcept {
     if (rest_.empty()) {
       fail();
@@ -12060,6 +12366,7 @@ class Reader {
     return value;
   }
 
+  /// As `Writer::number` wrote it.
   std::uint64_t number() noexcept {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -12071,11 +12378,13 @@ class Reader {
     return 0;
   }
 
+  /// As `Writer::integer` wrote it.
   std::int64_t integer() noexcept {
     const std::uint64_t value = number();
     return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
   }
 
+  /// As `Writer::text` wrote it: a view into the input.
   std::string_view text() noexcept {
     const std::uint64_t size = number();
     if (size > rest_.size()) {
@@ -12087,6 +12396,7 @@ class Reader {
     return value;
   }
 
+  /// As `Writer::run` wrote it; the number of a trial is not 0.
   RunId run() noexcept {
     RunId value;
     value.trial.number = number();
@@ -12096,6 +12406,7 @@ class Reader {
     return value;
   }
 
+  /// As `Writer::time` wrote it.
   TimePoint time() noexcept { return from_epoch_ms(integer()); }
 
   /// A count of things that follow, each of at least one byte: no forged count makes the reader reserve memory.
@@ -12108,6 +12419,7 @@ class Reader {
     return static_cast<std::size_t>(value);
   }
 
+  /// Takes the input as broken from here on.
   void fail() noexcept {
     ok_ = false;
     rest_ = {};
@@ -12118,7 +12430,8 @@ class Reader {
   bool ok_ = true;
 };
 
-/// Integers of fixed width, lowest byte first, for headers.
+/// @name Integers of fixed width, lowest byte first, for headers; `at` has room for 4 or 8 bytes.
+/// @{
 inline void store_u32(char* at, std::uint32_t value) noexcept {
   for (int i = 0; i < 4; ++i) at[i] = static_cast<char>(value >> (8 * i));
 }
@@ -12135,6 +12448,8 @@ inline void store_u64(char* at, std::uint64_t value) noexcept {
   for (int i = 0; i < 8; ++i) value |= static_cast<std::uint64_t>(static_cast<unsigned char>(at[i])) << (8 * i);
   return value;
 }
+
+/// @}
 
 /// The checksum of the spool; it lives with the vocabulary.
 using nni::crc32c;
@@ -12219,8 +12534,10 @@ inline constexpr std::uint8_t protocol_version = 1;
 /// Largest payload of a frame; a metric of a trial is limited to less by its channel.
 inline constexpr std::size_t max_frame_payload = 64 * 1024 * 1024;
 
+/// Bytes before the payload of a frame.
 inline constexpr std::size_t frame_header_size = 16;
 
+/// What a frame carries.
 enum class FrameType : std::uint8_t {
   // manager to keeper
   hello = 1,        ///< `Hello`
@@ -12244,12 +12561,15 @@ enum class FrameType : std::uint8_t {
 
 /// A frame as it lies in the receiver's buffer.
 struct Frame {
-  FrameType type{};
-  std::uint64_t sequence = 0;
-  std::string_view payload;
+  FrameType type{};            ///< what it carries
+  std::uint64_t sequence = 0;  ///< number of the command, or position of the record
+  std::string_view payload;    ///< in the form of `Writer`
 };
 
-/// Appends a frame.
+/// Appends a frame to `out`.
+/// @param out       grows
+/// @param type      what it carries
+/// @param sequence  number of the command, or position of the record
 /// @param write  called with a `Writer` for the payload
 template <class Write>
 void append_frame(std::string& out, FrameType type, std::uint64_t sequence, Write&& write) {
@@ -12289,9 +12609,9 @@ class Hello {
  public:
   Hello() = default;
 
-  std::string experiment;  ///< id; a keeper serves one experiment only
-  std::string owner;       ///< for people who meet the lock: program, pid and host
-  std::uint64_t pid = 0;
+  std::string experiment;                ///< id; a keeper serves one experiment only
+  std::string owner;                     ///< for people who meet the lock: program, pid and host
+  std::uint64_t pid = 0;                 ///< its process
   std::vector<std::string> environment;  ///< `NAME=value`, inherited by trials
 };
 
@@ -12300,11 +12620,11 @@ class JobTemplate {
  public:
   JobTemplate() = default;
 
-  std::uint64_t id = 0;
+  std::uint64_t id = 0;                  ///< number by which starts name it
   std::vector<std::string> arguments;    ///< the program first
   std::string directory;                 ///< absolute
   std::vector<std::string> environment;  ///< `NAME=value`, in addition to what is inherited
-  bool discard_output = false;
+  bool discard_output = false;           ///< what the trial prints goes to /dev/null instead of files
 
   friend bool operator==(const JobTemplate&, const JobTemplate&) = default;
 };
@@ -12314,8 +12634,8 @@ class StartOrder {
  public:
   StartOrder() = default;
 
-  std::uint64_t job = 0;  ///< id of its template
-  RunId run;
+  std::uint64_t job = 0;                 ///< id of its template
+  RunId run;                             ///< trial and attempt
   std::string record;                    ///< parameter record that the trial gets on request
   std::vector<std::string> environment;  ///< `NAME=value` of this run alone; wins over everything
 };
@@ -12325,9 +12645,9 @@ class LiveRun {
  public:
   LiveRun() = default;
 
-  RunId run;
-  process::Identity process;
-  TimePoint started{};
+  RunId run;                  ///< trial and attempt
+  process::Identity process;  ///< leader of its process group
+  TimePoint started{};        ///< wall clock
 };
 
 /// The keeper introduces itself.
@@ -12335,40 +12655,51 @@ class Welcome {
  public:
   Welcome() = default;
 
-  std::string boot;  ///< boot id of its machine
-  std::uint64_t pid = 0;
-  std::string directory;  ///< parent of the runs' directories
-  std::uint64_t next_position = 0;
-  bool restarted = false;  ///< a keeper before this one ended without leave: its live runs were ended
-  std::vector<LiveRun> live;
+  std::string boot;                 ///< boot id of its machine
+  std::uint64_t pid = 0;            ///< the keeper's process
+  std::string directory;            ///< parent of the runs' directories
+  std::uint64_t next_position = 0;  ///< that the next record gets
+  bool restarted = false;           ///< a keeper before this one ended without leave: its live runs were ended
+  std::vector<LiveRun> live;        ///< runs that live now
 };
 
 /// One thing that happened, in the order of the spool.
 class Record {
  public:
-  enum class Kind : std::uint8_t { started = 1, ended = 2, metric = 3, garbage = 4 };
+  /// What happened.
+  enum class Kind : std::uint8_t {
+    started = 1,  ///< a run has begun
+    ended = 2,    ///< a run has ended, or could not be started
+    metric = 3,   ///< a trial reported a value
+    garbage = 4   ///< a trial sent what could not be understood
+  };
 
   Record() = default;
+  /// @param what   kind
+  /// @param which  run
+  /// @param when   wall time
   Record(Kind what, RunId which, TimePoint when) : kind(what), run(which), at(when) {}
 
-  Kind kind = Kind::started;
-  RunId run;
-  TimePoint at{};
-  std::uint64_t position = 0;  ///< carried by header or spool, not by the payload
-  process::Identity process;   ///< of *started* and *ended*; pid 0 when it was never started
-  TimePoint started{};         ///< of *ended*: when it had begun; zero when it never did
-  JobEnd end;                  ///< of *ended*
-  MetricKind metric = MetricKind::intermediate;
-  std::uint32_t sequence = 0;  ///< of *metric*
-  std::string text;            ///< value of *metric*, text of *garbage*
+  Kind kind = Kind::started;                     ///< what happened
+  RunId run;                                     ///< to which run
+  TimePoint at{};                                ///< when, by the wall clock
+  std::uint64_t position = 0;                    ///< carried by header or spool, not by the payload
+  process::Identity process;                     ///< of *started* and *ended*; pid 0 when it was never started
+  TimePoint started{};                           ///< of *ended*: when it had begun; zero when it never did
+  JobEnd end;                                    ///< of *ended*
+  MetricKind metric = MetricKind::intermediate;  ///< of *metric*
+  std::uint32_t sequence = 0;                    ///< of *metric*
+  std::string text;                              ///< value of *metric*, text of *garbage*
 };
 
 /// Positions first, first + 1, ... that are recorded.
 struct AcknowledgedRange {
-  std::uint64_t first = 0;
-  std::uint64_t count = 0;
+  std::uint64_t first = 0;  ///< from 1
+  std::uint64_t count = 0;  ///< how many
 };
 
+/// @name Encoders: append the payload of a frame to `out`.
+/// @{
 void encode(Writer& out, const Hello& what);
 void encode(Writer& out, const JobTemplate& what);
 void encode(Writer& out, const StartOrder& what);
@@ -12377,8 +12708,10 @@ void encode(Writer& out, const Record& what);
 void encode_kill(Writer& out, RunId run, StopReason why);
 void encode_parameters(Writer& out, RunId run, std::string_view record);
 void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>& ranges);
+/// @}
 
-/// Decoders: the value, or `Errc::protocol` with the name of what is broken. They accept exactly what the encoders write.
+/// @name Decoders: the value, or `Errc::protocol` with the name of what is broken. They accept exactly what the encoders write.
+/// @{
 [[nodiscard]] Result<Hello> decode_hello(std::string_view payload);
 [[nodiscard]] Result<JobTemplate> decode_job(std::string_view payload);
 [[nodiscard]] Result<StartOrder> decode_start(std::string_view payload);
@@ -12387,6 +12720,7 @@ void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>& ranges);
 [[nodiscard]] Result<std::pair<RunId, StopReason>> decode_kill(std::string_view payload);
 [[nodiscard]] Result<std::pair<RunId, std::string>> decode_parameters(std::string_view payload);
 [[nodiscard]] Result<std::vector<AcknowledgedRange>> decode_ranges(std::string_view payload);
+/// @}
 
 }  // namespace nni::keeper
 
@@ -12401,8 +12735,8 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
  public:
   /// What the client tells. All are called from the executor; none may throw.
   struct Events {
-    std::function<void(Welcome)> welcome;  ///< the first thing
-    std::function<void(Record)> record;
+    std::function<void(Welcome)> welcome;      ///< the first thing
+    std::function<void(Record)> record;        ///< what happened, in order; acknowledge it once it is recorded
     std::function<void()> caught_up;           ///< all records from before the connection were told
     std::function<void(std::string)> trouble;  ///< empty: it is over
     std::function<void()> finished;            ///< the answer to `finish`
@@ -12410,6 +12744,9 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
     std::function<void(std::string)> closed;   ///< the keeper is gone; nothing follows
   };
 
+  /// @param executor  single-threaded
+  /// @param link      to the keeper; it is not greeted yet
+  /// @param events    what is told
   Client(boost::asio::any_io_executor executor, std::shared_ptr<Link> link, Events events);
   ~Client() = default;
 
@@ -12419,10 +12756,15 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
   /// The number of a template, which is sent when the keeper does not know it yet.
   [[nodiscard]] std::uint64_t job(const JobTemplate& job);
 
+  /// Asks for a run to be started, with a template that `job` has numbered.
   void start(const StartOrder& order);
+  /// Asks for a run to be stopped; its end comes as a record that says `why`.
   void kill(RunId run, StopReason why);
+  /// Sends a `run` one more parameter `record` (multi-phase).
   void send(RunId run, std::string_view record);
+  /// Says that the record at `position` is kept here: the keeper may forget it.
   void acknowledge(std::uint64_t position);
+  /// Asks the keeper to stop what runs and to end; `Events::finished` is the answer.
   void finish();
 
   /// Tells nothing while it is held, after the frames that have come already: the keeper keeps records in its spool
@@ -12455,13 +12797,18 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
 };
 
 /// Connects to the keeper of a directory.
+/// @param executor              single-threaded; calls what the link's user is told
+/// @param experiment_directory  of the experiment
 /// @returns       nothing when no keeper listens there
 /// @throws Error  for any other failure
 [[nodiscard]] std::shared_ptr<Link> connect_to_keeper(
     const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory);
 
 /// Asks the keeper of a directory for its status, or tells it to stop its trials and end. Blocks.
-/// @returns       JSON text; empty when no keeper listens there
+/// @param experiment_directory  of the experiment
+/// @param stop                  true: stop and end, unless it has a manager
+/// @returns       JSON text; empty when no keeper listens there, or when it ended before it answered
+/// @throws Error  for any other failure
 [[nodiscard]] std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop);
 
 }  // namespace nni::keeper
@@ -12584,19 +12931,21 @@ class Keeper {
   /// Starts a run, soon. Whether it could be started is told by a record. A run that lives already is left alone.
   void start(StartOrder order);
 
-  /// Stops a run: SIGINT to its group, after the grace SIGKILL to whatever is left. Unknown runs are ignored.
+  /// Stops a run for the reason `why`: SIGINT to its group, after the grace SIGKILL to whatever is left. Unknown runs are ignored.
   void kill(RunId run, StopReason why);
 
   /// Stops all runs.
   void kill_all(StopReason why);
 
-  /// Queues parameters for a running trial.
+  /// Queues a parameter `record` (docs/formats/trial-channel.md) for `run`, which lives.
   void send(RunId run, std::string record);
 
   /// Takes records as recorded elsewhere. Trials that wait for the answer to a final value get it.
   void acknowledge(const std::vector<AcknowledgedRange>& ranges);
 
+  /// Sets who receives records, each when it has been written.
   void on_records(Listener listener);
+  /// Sets who is told that records cannot be written for now, and when that is over.
   void on_trouble(TroubleListener listener);
 
   /// Calls back when the last run has ended and everything is written; at once when that is so.
@@ -12612,6 +12961,7 @@ class Keeper {
   /// @returns          the position to go on from; `written_end()` when there is no more
   std::uint64_t replay(std::uint64_t from, std::size_t max_bytes, std::string& out);
 
+  /// The position behind the last record that is written.
   [[nodiscard]] std::uint64_t written_end() const noexcept;
 
   /// Runs that live or wait to be started.
@@ -12633,7 +12983,7 @@ class Keeper {
 /// Where a keeper keeps its own files: `DIRECTORY/keeper`.
 [[nodiscard]] std::filesystem::path keeper_directory(const std::filesystem::path& experiment_directory);
 
-/// Parent of the directories of all runs.
+/// Parent of the directories of all runs: `environments/ENVIRONMENT/trials` of `environment` in `experiment_directory`.
 [[nodiscard]] std::filesystem::path trials_directory(
     const std::filesystem::path& experiment_directory, std::string_view environment);
 
@@ -12736,6 +13086,11 @@ class Launcher {
   int null_ = -1;
 };
 
+/// Lets this process open as many files as the system permits. Programs that a `Launcher` in surroundings of its own
+/// starts get the limit back that was there before: some of them look at every number that a file could have.
+/// For the beginning of a program that owns its process.
+void raise_file_limit() noexcept;
+
 /// Finds a program as a shell would.
 ///
 /// @param name  a name to look for in `path`, or anything with a slash, which is returned as it is
@@ -12756,9 +13111,9 @@ namespace nni::keeper {
 
 /// What all trials of a keeper find in their environment, beside what they inherit.
 struct TrialSurroundings {
-  std::string experiment;
-  std::string platform;
-  std::string trials;  ///< parent of the runs' directories
+  std::string experiment;  ///< its id
+  std::string platform;    ///< for NNI_PLATFORM
+  std::string trials;      ///< parent of the runs' directories
 };
 
 /// A job template made ready for launches: all pointers that `posix_spawn` wants are built once, and a launch changes
@@ -12790,6 +13145,7 @@ class PreparedJob {
   /// @returns  false when that changes nothing
   bool find_program_again();
 
+  /// The template that it was made of.
   [[nodiscard]] const JobTemplate& job() const noexcept { return job_; }
 
  private:
@@ -12863,6 +13219,7 @@ class Lock {
   /// Gives the lock back after an orderly end.
   void release() noexcept;
 
+  /// True between `acquire` and `release`.
   [[nodiscard]] bool held() const noexcept { return file_ >= 0; }
 
  private:
@@ -12879,7 +13236,7 @@ namespace nni::keeper {
 ///
 /// Records are numbered by positions from 1. An `append` only fills a buffer; `flush` hands everything to the kernel in
 /// one write, after which the records survive the end of this process, and after `sync` also a loss of power. What is
-/// acknowledged is dropped from time to time by rewriting the rest. Each record carries a checksum, and a tail that was
+/// acknowledged is dropped by `tidy`, which rewrites the rest. Each record carries a checksum, and a tail that was
 /// torn by a crash is cut off when the file is opened.
 ///
 /// When the disk refuses a sync, what is needed is read back and written into another file, since nothing that the old
@@ -12904,9 +13261,11 @@ class Spool {
   ///                be read or written
   void open(const std::filesystem::path& path, const Visitor& visit);
 
+  /// True after `open`.
   [[nodiscard]] bool is_open() const noexcept { return file_.is_open(); }
 
   /// Adds a record to the buffer.
+  /// @param payload  any bytes; copied
   /// @param keep  the record stays in the file beyond its acknowledgement, until `release`
   /// @returns     its position
   std::uint64_t append(std::string_view payload, bool keep = false);
@@ -12919,16 +13278,21 @@ class Spool {
   /// @returns  0, or the `errno` of the failure; nothing may be called synced then. Call again later.
   [[nodiscard]] int sync();
 
-  /// Takes positions as acknowledged; unknown ones are ignored.
+  /// Drops from the file what nobody needs any more, when it is large and little of it is needed. Waits for the disk then,
+  /// so it comes last, when everybody was told what was written. What is in the buffer is written first.
+  void tidy();
+
+  /// Takes `count` positions from `first` on as acknowledged; unknown ones are ignored.
   void acknowledge(std::uint64_t first, std::uint64_t count);
 
-  /// Gives up a record that was kept.
+  /// Gives up the record at `position`, which was kept.
   void release(std::uint64_t position);
 
   /// Calls `visit` for written, unacknowledged records from a position on, in order.
   ///
   /// @param from       first position of interest
   /// @param max_bytes  stops after about this much
+  /// @param visit      called for each
   /// @returns          the position to go on from; `written_end()` when there is no more
   /// @throws Error  when the file cannot be read, `Errc::store_corrupt` when a record in it is not what was written
   std::uint64_t read(std::uint64_t from, std::size_t max_bytes, const Visitor& visit);
@@ -12959,9 +13323,9 @@ class Spool {
     bool keep = false;
   };
 
-  void load(std::string_view content, const Visitor& visit);
+  boost::system::error_code load(const Visitor& visit);
+  boost::system::error_code write_again();
   int write_out();
-  void compact_if_worthwhile();
   boost::system::error_code rewrite();
   void drop_slot_prefix();
 
@@ -13059,7 +13423,7 @@ using Handler = std::function<void(const Request&, Responder)>;
 /// An HTTP/1.1 server on one executor: keep-alive, pipelined requests answered in order, answers that may come later.
 ///
 /// It holds no thread. Clients are limited in size of header and body, in number and in time; a client that breaks
-/// a limit or the protocol is told so and disconnected, others notice nothing. All members are called on the
+/// a limit or the protocol is told so and disconnected, others notice nothing. Source: RFC 9112. All members are called on the
 /// executor, which must be single-threaded.
 class Server {
  public:
@@ -13158,7 +13522,7 @@ class ChannelMessage {
 /// Called on the server's executor for each message of a run that is admitted. It must not throw.
 using ChannelHandler = std::function<void(ChannelMessage)>;
 
-/// Serves NNI's trial channel (trial protocol, section 3) and our batches to the trials of one experiment.
+/// Serves NNI's trial channel and our batches (docs/formats/trial-channel.md) to the trials of one experiment.
 ///
 /// Each run has an address of its own with a random token of 128 bits; a request with any other is answered 404.
 /// Parameters are bound to a run when it is admitted, and every first or repeated request of it gets the same record;
@@ -13186,7 +13550,7 @@ class ChannelServer {
   /// Makes a run known.
   ///
   /// @param run     admitted before and not dismissed: its address stays, and a record replaces the first one
-  /// @param record  parameter record that its request for parameters gets (protocol 4.1, see `parameter_record`);
+  /// @param record  parameter record that its request for parameters gets (see `parameter_record`);
   ///                empty: the request waits until `send`
   /// @returns       the value of `NNI_TRIAL_COMMAND_CHANNEL`, which is a secret of this run
   std::string admit(RunId run, std::string record);
@@ -13297,13 +13661,16 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
 
   void define(JobTemplate job) {
     const std::uint64_t id = job.id;
-    jobs_[id] = std::make_unique<PreparedJob>(std::move(job), inherited_, surroundings_);
+    jobs_[id] = std::make_shared<PreparedJob>(std::move(job), inherited_, surroundings_);
   }
 
   void start(StartOrder order) {
     const auto [at, fresh] = runs_.try_emplace(order.run);
     if (!fresh) return;
-    orders_.push_back(std::move(order));
+    // The template that its number names now: by the turn of the order it may name another one.
+    const auto job = jobs_.find(order.job);
+    std::shared_ptr<PreparedJob> prepared = job == jobs_.end() ? nullptr : job->second;
+    orders_.push_back(Waiting{std::move(order), std::move(prepared)});
     pump_soon();
   }
 
@@ -13345,6 +13712,12 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
     bool settling = false;
   };
 
+  /// An order whose turn has not come.
+  struct Waiting {
+    StartOrder order;
+    std::shared_ptr<PreparedJob> job;  // null: its template is not known
+  };
+
   /// A message that is acknowledged to its trial when the last of its records is.
   struct Final {
     trial::ChannelMessage message;
@@ -13353,9 +13726,10 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
 
   void pump_soon();
   void pump();
-  void launch(const StartOrder& order);
+  void launch(const Waiting& waiting);
   void fail_start(RunId run, std::string reason);
   void ended(const process::Exit& exit);
+  std::vector<process::Identity> strays_of(RunId run) const;
   awaitable<void> settle_and_end(RunId run, JobEnd end);
   void record_end(RunId run, Run& state, JobEnd end);
   void received(trial::ChannelMessage message);
@@ -13380,10 +13754,10 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
           : process::Launcher::Surroundings::any};
   std::optional<process::Reaper> reaper_;
   std::vector<std::string> inherited_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<PreparedJob>> jobs_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<PreparedJob>> jobs_;
   std::unordered_map<RunId, Run> runs_;
   std::unordered_map<pid_t, RunId> pids_;
-  std::deque<StartOrder> orders_;
+  std::deque<Waiting> orders_;
   bool pumping_ = false;
 
   std::deque<std::pair<SteadyPoint, RunId>> overdue_;  // in the order of their times
@@ -13476,6 +13850,10 @@ class Session final : public LinkUser, public std::enable_shared_from_this<Sessi
     std::function<void(Session&)> over;
   };
 
+  /// @param keeper  carries out what the manager asks for; outlives this object
+  /// @param link    to the other side
+  /// @param host    decides who may come in
+  /// @param log     is told about a peer that breaks the protocol
   Session(Keeper& keeper, std::shared_ptr<Link> link, Host host, Log log);
   ~Session() = default;
 
@@ -13546,6 +13924,7 @@ class SocketPath {
     if (directory_ >= 0) ::close(directory_);
   }
 
+  /// The address to bind or to connect to.
   [[nodiscard]] boost::asio::local::stream_protocol::endpoint endpoint() const {
     return boost::asio::local::stream_protocol::endpoint("/proc/self/fd/" + std::to_string(directory_) + "/" + name_);
   }
@@ -13598,9 +13977,10 @@ class ResponseHead {
 ///
 /// @param text  what has arrived so far
 /// @returns     nothing while the head is incomplete, an error when it is not HTTP
+/// Source: RFC 9112, sections 4 to 6.
 [[nodiscard]] Result<std::optional<ResponseHead>> parse_response_head(std::string_view text);
 
-/// Decodes a chunked body that arrives piece by piece.
+/// Decodes a chunked body that arrives piece by piece. Source: RFC 9112, section 7.1.
 class ChunkDecoder {
  public:
   /// @param input   next bytes of the connection; what was used is removed from the front
@@ -13638,7 +14018,7 @@ class Url {
   [[nodiscard]] std::string authority() const;
 };
 
-/// Splits an address. User names, fragments and schemes other than `http` and `https` are refused.
+/// Splits an address (source: RFC 3986, section 3). User names, fragments and schemes other than `http` and `https` are refused.
 ///
 /// @returns  the parts, or an error that names what is wrong; it does not repeat the path, which may be a secret
 [[nodiscard]] Result<Url> parse_url(std::string_view text);
@@ -13655,7 +14035,7 @@ class LocalCore;
 
 /// Who runs the trials of `Local`.
 enum class Launch {
-  automatic,  ///< a keeper where there is one, otherwise this process, which is said once in the log
+  automatic,  ///< a keeper where one is found, otherwise this process: `Local::remark` and the log say so
   keeper,     ///< a keeper, or an error
   direct      ///< this process: its end is the end of its trials
 };
@@ -13678,7 +14058,9 @@ struct LocalOptions {
 ///
 /// A keeper, a small process of its own, starts them and waits for them. So they outlive this process: when a manager
 /// was killed, the next one that resumes the experiment takes the living trials over, with everything that they have
-/// reported meanwhile, and learns how the others ended. How the keeper is found is told by `keeper::find_keeper`.
+/// reported meanwhile, and learns how the others ended. The keeper is what the option or the variable NNI_KEEPER names,
+/// `nni-keeper` beside this program or in PATH, or this program itself, where its main begins with
+/// `keeper::run_if_asked`; in this order.
 ///
 /// Each trial is a process group, starts in the code directory, and has a directory of its own,
 /// `environments/local-env/trials/RUN` in the experiment's. It finds its parameters, and a place to report to, through
@@ -13750,6 +14132,10 @@ class Local {
   /// True while a keeper runs the trials; known after `start`.
   [[nodiscard]] bool has_keeper() const noexcept;
 
+  /// What people should know, one sentence, known after `start`: that no keeper was found, so that trials end with this
+  /// process. Empty where there is one, and where `Launch::direct` asked for it. Optional.
+  [[nodiscard]] std::string remark() const;
+
  private:
   std::shared_ptr<detail::LocalCore> core_;
 };
@@ -13779,7 +14165,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void cancel(RunId run, StopReason why);
   awaitable<JobEvent> next_event();
   awaitable<void> clean_up();
-  std::vector<JobReport> adopt(const std::vector<Intent>& runs);
+  awaitable<std::vector<JobReport>> adopt(std::vector<Intent> runs);
   awaitable<TrialMessage> next_message();
   void acknowledge(Receipt receipt);
   void send(RunId run, const Parameters& parameters);
@@ -13801,6 +14187,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   ExperimentId experiment_;
   Context* context_ = nullptr;
   bool with_keeper_ = false;
+  std::string remark_;  // what people should know of how trials run
 
  private:
   /// A run that was submitted or adopted, and whose end was not taken yet.
@@ -13810,7 +14197,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
     JobId job;
     bool decided = false;  // started, or ended without
     bool ended = false;
-    bool adopted = false;  // its start was told by the report
+    bool adopted = false;            // its start was told by the report
+    std::optional<JobEnd> presumed;  // how it ended, should the keeper's old records say nothing of it
     async::event changed;
   };
   using TrackedPtr = std::shared_ptr<Tracked>;
@@ -13818,7 +14206,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   enum class Phase {
     closed,    ///< no keeper
     greeting,  ///< the keeper tells what is old
-    held,      ///< it has told, and waits for `adopt`
+    held,      ///< it has told, or told as much as is held here, and waits for `adopt`
     live,      ///< records are told as they come
     broken     ///< no keeper, and none can be had
   };
@@ -13826,20 +14214,25 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   keeper::KeeperOptions keeper_options() const;
   keeper::Hello hello() const;
   awaitable<void> connect();
+  awaitable<void> try_until_connected();
   awaitable<bool> try_once();
   awaitable<bool> try_keeper();
   awaitable<bool> try_direct();
   awaitable<void> greet(std::shared_ptr<keeper::Link> link);
   void go_live();
   void on_record(keeper::Record record);
+  void on_caught_up();
   void process(keeper::Record record);
   void started(const keeper::Record& record);
   void ended(keeper::Record record);
   void on_closed(std::string reason, bool refused);
   awaitable<void> reconnect();
+  awaitable<void> connected();
   void lose_unknown(const std::string& reason);
+  void end_presumed();
   void give_up(const std::string& reason);
   void lose(RunId run, const std::string& reason);
+  std::string directory_of(RunId run) const;
   keeper::StartOrder order_of(const TrialJobForm& form);
   JobReport report_of(const Intent& intent, const std::unordered_map<RunId, const keeper::LiveRun*>& live);
   JobEnd end_of_unknown(const Intent& intent) const;
@@ -13848,6 +14241,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void hold_back();
 
   Phase phase_ = Phase::closed;
+  bool connecting_ = false;     // meanwhile the end of a connection is nobody else's business
+  bool wants_records_ = false;  // runs were adopted or submitted: records are told as they come
   bool closing_ = false;
   bool finished_ = false;
   std::string trouble_;  // why the connection ended or cannot be made
@@ -13855,6 +14250,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   keeper::Welcome welcome_;
   bool refused_ = false;              // by the keeper, with a sentence
   std::vector<keeper::Record> held_;  // records that came before `adopt`
+  std::size_t held_bytes_ = 0;
+  bool caught_up_ = false;  // all records from before the connection have come
   async::event connection_changed_;
   std::uint64_t seen_end_ = 0;  // records before this position were told
 
@@ -13911,7 +14308,8 @@ struct ProcessWithVariable {
 [[nodiscard]] std::string environment_of(pid_t pid, std::string_view name);
 
 /// Living children of the calling process, adopted ones included.
-[[nodiscard]] std::vector<Identity> own_children();
+/// @param wanted  asked first, and cheaper than to look one up; empty: all are wanted
+[[nodiscard]] std::vector<Identity> own_children(const std::function<bool(pid_t)>& wanted = {});
 
 }  // namespace nni::process
 
@@ -13930,6 +14328,19 @@ namespace nni::process {
   return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
 #else
   (void)pid;
+  errno = ENOSYS;
+  return -1;
+#endif
+}
+
+/// Signals the process of a descriptor; nobody else can have its id meanwhile.
+/// @returns  0, or -1 and `errno`
+inline int signal_pidfd(int file, int signal) noexcept {
+#if defined(SYS_pidfd_send_signal)
+  return static_cast<int>(::syscall(SYS_pidfd_send_signal, file, signal, nullptr, 0));
+#else
+  (void)file;
+  (void)signal;
   errno = ENOSYS;
   return -1;
 #endif
@@ -13987,7 +14398,7 @@ class MetricsFileItem {
 };
 
 /// Cuts the legacy metrics file into records: `ME`, six digits with the length of what follows, the payload and a
-/// newline (trial protocol, 7.2). Pure: it is fed what was read, in order.
+/// newline (docs/formats/trial-channel.md). Pure: it is fed what was read, in order.
 ///
 /// Bytes that are no record are skipped up to the next place where one may begin, and are told as one item. A record
 /// that is not complete waits for the rest.
@@ -14005,7 +14416,9 @@ class MetricsFileReader {
   /// The next item; nothing when more bytes are needed.
   [[nodiscard]] std::optional<MetricsFileItem> next();
 
-  /// The file is at its end for good: an item for a record that was never completed.
+  /// The file is at its end for good: the next item of what is left. A record that was never completed is told as bytes
+  /// that are none, and costs no record behind it.
+  /// @returns  nothing when there are no more
   [[nodiscard]] std::optional<MetricsFileItem> finish();
 
   /// Offset in the file of the first byte that was not returned in an item.
@@ -14085,12 +14498,16 @@ class TailCore : public std::enable_shared_from_this<TailCore> {
   awaitable<void> write(std::string text, RemotePath to);
   awaitable<void> follow(TailPtr tail);
   awaitable<bool> read_more(TailPtr tail);
-  awaitable<bool> look(TailPtr tail);
+  enum class Look { nothing, grew, failed };
+  awaitable<Look> look(TailPtr tail);
   awaitable<void> pause(TailPtr tail, Duration time);
   awaitable<bool> watch(TailPtr tail);
   void take(Tail& tail, const trial::MetricsFileItem& item);
   void push(Tail& tail, TrialMessage message);
   void forget(const Tail& tail);
+  bool has_more_than(std::size_t count, std::size_t bytes) const noexcept {
+    return messages_.size() > count || message_bytes_ > bytes;
+  }
 
   Context* context_;
   TailFiles files_;
@@ -14098,7 +14515,9 @@ class TailCore : public std::enable_shared_from_this<TailCore> {
   async::task_group readers_;
   std::unordered_map<RunId, TailPtr> tails_;
   Queue<TrialMessage> messages_;
+  std::size_t message_bytes_ = 0;
   async::event arrived_;
+  async::event room_;  // messages were taken
   std::uint64_t last_receipt_ = 0;
   bool closed_ = false;
   bool told_unwatched_ = false;
@@ -14359,7 +14778,8 @@ class Link {
 
 namespace nni::trial {
 
-/// What the process of a trial is told by whoever started it, in `NNI_*` variables (trial protocol, section 2).
+/// What the process of a trial is told by whoever started it, in `NNI_*` variables
+/// (docs/formats/trial-channel.md).
 class Settings {
  public:
   Settings() = default;
@@ -14476,7 +14896,7 @@ struct ClientOptions {
 /// a thread of the client: at once when none is under way, otherwise together when the manager has answered. A final
 /// result waits until it is recorded, and everything before it. All members may be called by any thread.
 ///
-/// A process that was forked off cannot report; it gets an error that says so.
+/// One process reports: one that was forked off after the first report cannot, and gets an error that says so.
 class Client {
  public:
   /// @param settings  who we are and where the manager is; standing alone, results are printed
@@ -14647,7 +15067,7 @@ std::size_t utf8_length(std::string_view text) noexcept;
 
 /// What trials and managers say to each other, as pure functions between values and bytes.
 ///
-/// Commands and payloads are those of NNI 3.0 (trial protocol, sections 3 and 4). Batches are an extension of ours:
+/// Commands and payloads are those of NNI 3.0 (docs/formats/trial-channel.md). Batches are an extension of ours:
 /// a client offers one, and a server that does not answer with `batch_answer` did not understand it.
 namespace nni::trial {
 
@@ -14713,7 +15133,7 @@ class MetricPayload {
 /// Builds a parameter record.
 ///
 /// The text is ASCII, and in strings `#` and `/` are escaped too: NNI's Python reader takes them for comments in some
-/// positions (trial protocol, 11.3). Numbers stay as they are spelled.
+/// positions. Numbers stay as they are spelled.
 ///
 /// @param id          echoed in the metrics of NNI's library
 /// @param parameters  a JSON object
@@ -15286,7 +15706,9 @@ class Runtime::StopSignals {
       ::close(write_end_);
       throw Error{
           Errc::in_use,
-          "another runtime of this process already handles SIGINT and SIGTERM; use one runtime, or one handler"};
+          "another experiment or runtime of this process already handles SIGINT and SIGTERM; set "
+          ".handle_signals = false in "
+          "the options of one of them"};
     }
     detail::stop_signal_state().seen = 0;
 
@@ -17012,7 +17434,7 @@ NNI_INLINE Result<Duration> parse_duration(std::string_view text) {
   while (!rest.empty()) {
     double number = 0.0;
     const auto [end, failure] = read_decimal(rest.data(), rest.data() + rest.size(), number, std::chars_format::fixed);
-    if (failure != std::errc{} || number < 0.0) return detail::bad_duration(text);
+    if (failure != std::errc{} || !(number >= 0.0)) return detail::bad_duration(text);
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
     std::string unit;
     while (!rest.empty() && (rest.front() < '0' || rest.front() > '9') && rest.front() != '.') {
@@ -17256,6 +17678,8 @@ NNI_INLINE std::string JournalFile::open(const std::filesystem::path& path, cons
     write_again(found.synced, found.end);
     if ((failure = file_.sync())) throw storage_error("cannot bring " + name + " to the disk", failure);
   }
+  // Nor does anything say that the name of the file ever got there.
+  sync_directory(path.parent_path(), *system);
   begin_at(found.end);
   return remark;
 }
@@ -18000,12 +18424,10 @@ NNI_INLINE std::vector<Metric> JournalReader::metrics(TrialId trial) {
 
 // ---- writing ----------------------------------------------------------------------------------------------------
 
-NNI_INLINE bool JournalRecorder::is_known(const Metric& metric) {
-  for (const Metric& known : reader_.values(state_->index.last_value(metric.run.trial)))
-    if (known.run == metric.run && known.kind == metric.kind && known.sequence == metric.sequence &&
-        (metric.kind == MetricKind::intermediate || known.value == metric.value))
-      return true;
-  return false;
+NNI_INLINE void JournalRecorder::look_up(RunId run, std::uint64_t last) {
+  past_ = Past{run, last, {}};
+  for (const Metric& known : reader_.values(last))
+    if (known.run == run) past_.seen.insert(known);
 }
 
 /// Where tests kill the process once this event is kept.
@@ -18027,6 +18449,7 @@ NNI_INLINE void JournalRecorder::record(std::span<const StoreEvent> events, Time
   } catch (...) {
     has_session_ = had_session;
     noted_ = noted;
+    past_ = {};
     state_->file.take_back();
     state_->is_ahead = true;
     try {
@@ -18066,12 +18489,17 @@ NNI_INLINE void JournalRecorder::write(std::span<const StoreEvent> events, TimeP
   for (const StoreEvent& event : events) {
     std::uint64_t before = 0;
     if (const auto* const received = std::get_if<MetricReceived>(&event)) {
-      before = state_->index.last_value(received->metric.run.trial);
+      const RunId run = received->metric.run;
+      before = state_->index.last_value(run.trial);
       if (state_->index.is_late(received->metric)) {
-        // Rare. What is known of its run stands in the file, or in the lines that are about to get there.
-        state_->file.append(text_);
-        out.begin_anew();
-        if (is_known(received->metric)) continue;
+        if (past_.run != run || past_.last != before) {
+          // What is known of the run stands in the file, or in the lines that are about to get there.
+          state_->file.append(text_);
+          out.begin_anew();
+          look_up(run, before);
+        }
+        if (!past_.seen.insert(received->metric)) continue;
+        past_.last = out.offset();
       }
     }
     const auto* const profile = std::get_if<ProfileChanged>(&event);
@@ -18358,6 +18786,8 @@ NNI_INLINE void OpenTrial::ordered(const TrialOrdered& event) {
 }
 
 NNI_INLINE void OpenTrial::intended(const RunIntended& event) {
+  // Whoever opens a trial again after its end gives it all of its retries.
+  if (is_terminal(detail.status)) retries = 0;
   if (has_run) {
     // What the last attempt left behind does not describe this one.
     detail.start_time.reset();
@@ -19713,6 +20143,7 @@ NNI_INLINE SqliteRecorder::SqliteRecorder(
       reader_(prepared(database_)),
       log_(std::in_place, database_),
       identity_(file),
+      log_identity_(log_->path()),
       self_(std::move(self)),
       log_pages_(std::max(1, options.log_pages)),
       begin_(database_.prepare("BEGIN IMMEDIATE")),
@@ -19743,8 +20174,14 @@ NNI_INLINE ExperimentSnapshot SqliteRecorder::restore() {
   return snapshot;
 }
 
-NNI_INLINE void SqliteRecorder::record(std::span<const StoreEvent> events, TimePoint now) {
+// Without its log the database lacks what was committed last, and what goes there now would be found by nobody.
+NNI_INLINE void SqliteRecorder::require_files() const {
   identity_.require(database_.file());
+  log_identity_.require(log_->path());
+}
+
+NNI_INLINE void SqliteRecorder::record(std::span<const StoreEvent> events, TimePoint now) {
+  require_files();
   begin_.execute();
   half_recorded_ = true;
   try {
@@ -19768,7 +20205,7 @@ NNI_INLINE void SqliteRecorder::record(std::span<const StoreEvent> events, TimeP
 }
 
 NNI_INLINE void SqliteRecorder::sync() {
-  identity_.require(database_.file());
+  require_files();
   const std::lock_guard one(log_use_);
   log_->require_certain();
   log_->sync();
@@ -20332,7 +20769,7 @@ NNI_INLINE JobEnd end_of(const TrialJobDetail& trial) {
     case TrialJobStatus::user_canceled: end.why = StopReason::user; break;
     case TrialJobStatus::sys_canceled: end.why = StopReason::experiment_end; break;
     case TrialJobStatus::early_stopped: end.why = StopReason::early_stop; break;
-    default: end.kind = trial.status == TrialJobStatus::waiting ? EndKind::lost : EndKind::threw;
+    default: end.kind = is_terminal(trial.status) ? EndKind::threw : EndKind::lost;
   }
   return end;
 }
@@ -20369,7 +20806,9 @@ NNI_INLINE void add_last_run(std::vector<StoreEvent>& events, RunId run, const T
   };
   add(false);
   if (intent == nullptr) {
-    RunEnded end = ended(run, end_of(trial), trial.status, trial.end_time.value_or(begun));
+    // A run of which no more is known than that it had begun cannot be adopted: the trial waits for its next attempt.
+    const TrialJobStatus status = is_terminal(trial.status) ? trial.status : TrialJobStatus::waiting;
+    RunEnded end = ended(run, end_of(trial), status, trial.end_time.value_or(begun));
     if (open != nullptr) {
       end.retries = open->retries;
       end.pause = open->pause;
@@ -20765,11 +21204,15 @@ NNI_INLINE Board::Board(const ExperimentOptions& options, std::vector<Observer> 
   });
 }
 
-NNI_INLINE void Board::begin(ProfileChanged profile, const std::filesystem::path& directory, std::string_view platform,
-                             bool resumed, std::uint64_t finished_before, std::size_t adopted, std::size_t imported) {
+NNI_INLINE void Board::take_over(ProfileChanged profile, const std::filesystem::path& directory) {
   profile_ = std::move(profile);
   directory_ = directory;
   earlier_ = profile_.exec_duration;
+}
+
+NNI_INLINE void Board::begin(ProfileChanged profile, const std::filesystem::path& directory, std::string_view platform,
+                             bool resumed, std::uint64_t finished_before, std::size_t adopted, std::size_t imported) {
+  take_over(std::move(profile), directory);
   finished_before_ = finished_before;
   ExperimentStart start;
   start.id = profile_.id;
@@ -20781,6 +21224,8 @@ NNI_INLINE void Board::begin(ProfileChanged profile, const std::filesystem::path
   start.adopted = adopted;
   start.imported = imported;
   start.unfitting = unfitting_;
+  start.remark = remark_;
+  start.resumable = resumable_;
   for (const Observer& observer : observers_)
     if (observer.on_start) observer.on_start(start);
 }
@@ -20844,6 +21289,10 @@ NNI_INLINE void Board::progress(const LedgerCounts& counts) {
   if (control_ && control_->watched()) control_->publish(progress);
 }
 
+NNI_INLINE void Board::publish(const LedgerCounts& counts) {
+  if (control_) control_->publish(standing(counts));
+}
+
 NNI_INLINE void Board::set_status(ExperimentStatus status, std::string message) {
   profile_.status = status;
   profile_.message = std::move(message);
@@ -20881,7 +21330,7 @@ NNI_INLINE Summary Board::end(ExperimentStatus status, std::string message, cons
   summary.top = top_;
   summary.failures = failures_;
   summary.trials = std::move(trials);
-  if (control_ && control_->watched()) control_->publish(standing(counts));
+  publish(counts);
   for (const Observer& observer : observers_)
     if (observer.on_end) observer.on_end(summary);
   return summary;
@@ -21066,6 +21515,7 @@ NNI_INLINE void ConsoleObserver::on_progress(const Progress& progress) {
 NNI_INLINE void ConsoleObserver::on_end(const Summary& summary) {
   const std::vector<console::Excerpt> excerpts = console::read_excerpts(summary, state_->options.excerpt_lines);
   state_->style = console::detail::style_of(state_->options);
+  state_->output.flush();  // so that there is room for the end
   state_->output.write(state_->view.end(summary, excerpts, state_->style));
   state_->output.flush();
 }
@@ -21400,6 +21850,11 @@ NNI_INLINE std::string_view words_of(ExperimentStatus status) {
   }
 }
 
+/// False while it runs somewhere, or was killed: its time was recorded up to ten seconds before then.
+NNI_INLINE bool has_ended(ExperimentStatus status) {
+  return status == ExperimentStatus::done || status == ExperimentStatus::stopped || status == ExperimentStatus::error;
+}
+
 NNI_INLINE std::optional<Duration> took(const TrialJobDetail& trial) {
   if (!trial.start_time || !trial.end_time) return std::nullopt;
   return *trial.end_time - *trial.start_time;
@@ -21442,7 +21897,7 @@ NNI_INLINE Line bar_line(const Progress& progress, std::string_view name, std::s
   text += progress.max_trials ? "/" + grouped(*progress.max_trials) : " trials";
   if (share) text += "  " + std::to_string(static_cast<int>(*share * 100)) + "%";
   text += "  " + to_string(progress.elapsed);
-  if (const auto rest = estimate_rest(progress)) text += "  ETA " + to_string(*rest);
+  if (const auto rest = estimate_rest(progress); rest && *rest > Duration::zero()) text += "  ETA " + to_string(*rest);
   const std::string rate = render_rate(progress.session_finished, progress.session_elapsed);
   if (!rate.empty()) text += "  " + rate;
 
@@ -21615,9 +22070,13 @@ NNI_INLINE std::string render_start(const ExperimentStart& start, std::string_vi
   if (start.unfitting != 0)
     text += ", " + detail::count_of(start.unfitting, "earlier result") + detail::unfitting_verb(start.unfitting);
   text += start.directory.empty() ? "; nothing is kept" : " in " + printable(start.directory.string());
-  if (!how_to_resume.empty() && !start.directory.empty())
-    text += "; to go on after a stop: " + std::string(how_to_resume);
-  return text + "\n";
+  if (!start.directory.empty() && !start.resumable) text += "; its records are in memory only and cannot be resumed";
+  text += "\n";
+  if (!start.remark.empty()) text += "  " + printable(start.remark) + "\n";
+  // A line of its own, to be copied.
+  if (!how_to_resume.empty() && !start.directory.empty() && start.resumable)
+    text += "  to go on after a stop: " + std::string(how_to_resume) + "\n";
+  return text;
 }
 
 NNI_INLINE std::optional<Duration> estimate_rest(const Progress& progress) {
@@ -21651,7 +22110,7 @@ NNI_INLINE std::string render_summary(
 
   add({{"experiment " + printable(summary.name.empty() ? summary.id.value : summary.name), Look::strong},
        {" " + std::string(detail::words_of(summary.status)) + ": " + detail::count_of(summary.finished, "trial") +
-        " in " + to_string(summary.duration)}});
+        (detail::has_ended(summary.status) ? " in " + to_string(summary.duration) : " so far")}});
   Line counts = detail::counts(summary.by_status);
   if (!counts.empty()) {
     counts.insert(counts.begin(), Span{"  "});
@@ -21706,6 +22165,7 @@ NNI_INLINE bool Limiter::permits(SteadyPoint now) {
 NNI_INLINE std::string View::start(const ExperimentStart& start, std::string_view how_to_resume, const Style& style) {
   name_ = start.name.empty() ? start.id.value : start.name;
   ended_ = start.finished_before;
+  if (!start.directory.empty() && start.resumable) how_to_resume_ = how_to_resume;
   return erase(style) + render_start(start, how_to_resume);
 }
 
@@ -21718,14 +22178,25 @@ NNI_INLINE std::string View::trial_ended(const TrialJobDetail& trial, SteadyPoin
     const std::string erased = erase(style);
     return erased + render_line(line, detail::usable(style), style.color) + "\n" + draw(style);
   }
+  const bool best = is_best(trial);  // also of those that are left out
   if (!lines_.permits(now)) {
     ++left_out_;
     return "";
   }
-  return left_out_line() + trial_line(trial, style);
+  return left_out_line() + trial_line(trial, best, style);
 }
 
-NNI_INLINE std::string View::trial_line(const TrialJobDetail& trial, const Style& style) {
+NNI_INLINE bool View::is_best(const TrialJobDetail& trial) {
+  const std::optional<double> value = final_number(trial);
+  if (!value || trial.status != TrialJobStatus::succeeded) return false;
+  const std::optional<double> known = best_ ? best_ : progress_.best_value;
+  const bool best =
+      !known || trial.trial == progress_.best_trial || Objectives(progress_.direction).better(*value, *known);
+  if (best) best_ = value;
+  return best;
+}
+
+NNI_INLINE std::string View::trial_line(const TrialJobDetail& trial, bool best, const Style& style) {
   std::string count = grouped(ended_);
   if (progress_.max_trials) {
     const std::string all = grouped(*progress_.max_trials);
@@ -21737,13 +22208,9 @@ NNI_INLINE std::string View::trial_line(const TrialJobDetail& trial, const Style
   const std::optional<double> value = final_number(trial);
   if (value && trial.status == TrialJobStatus::succeeded) line.push_back({": " + short_number(*value)});
   if (const auto time = detail::took(trial)) line.push_back({" after " + to_string(*time)});
-  if (value && trial.status == TrialJobStatus::succeeded) {
-    const std::optional<double> known = best_ ? best_ : progress_.best_value;
-    if (!known || trial.trial == progress_.best_trial || Objectives(progress_.direction).better(*value, *known)) {
-      best_ = value;
-      line.push_back({", best so far: ", Look::strong});
-      line.push_back({detail::joined(detail::parameter_words(trial.parameters))});
-    }
+  if (best) {
+    line.push_back({", best so far: ", Look::strong});
+    line.push_back({detail::joined(detail::parameter_words(trial.parameters))});
   }
   return render_line(line, 100'000, style.color) + "\n";
 }
@@ -21761,7 +22228,7 @@ NNI_INLINE std::string View::left_out_line() {
 NNI_INLINE bool View::draws(const Progress& progress, SteadyPoint now, bool live) {
   if (live) return progress.status != progress_.status || redraws_.permits(now);
   // As lines: the numbers for the next trial's line, and now and then why nothing goes on.
-  const bool limit = progress_.max_trials != progress.max_trials;
+  const bool limit = progress_.max_trials != progress.max_trials || progress_.direction != progress.direction;
   const bool reason = progress.waiting_reason != told_reason_ && !progress.waiting_reason.empty();
   return limit || reason || progress.best_trial != progress_.best_trial || progress.status != progress_.status;
 }
@@ -21785,7 +22252,11 @@ NNI_INLINE std::string View::progress(const Progress& progress, SteadyPoint now,
 }
 
 NNI_INLINE std::string View::end(const Summary& summary, const std::vector<Excerpt>& excerpts, const Style& style) {
-  return erase(style) + left_out_line() + render_summary(summary, excerpts, style);
+  std::string text = erase(style) + left_out_line() + render_summary(summary, excerpts, style);
+  // What the first line said may have left the screen.
+  if (summary.status == ExperimentStatus::stopped && !how_to_resume_.empty())
+    text += "\n  to go on: " + how_to_resume_ + "\n";
+  return text;
 }
 
 NNI_INLINE std::string View::erase(const Style& style) {
@@ -21982,6 +22453,9 @@ NNI_INLINE void check_results(const std::vector<ResultImported>& results) {
   for (std::size_t at = 0; at < results.size(); ++at) {
     const std::string key = "results[" + std::to_string(at) + "]";
     if (!std::isfinite(results[at].value)) problems.add(key + ".value", "is not a finite number");
+    for (std::size_t step = 0; step < results[at].history.size(); ++step)
+      if (!std::isfinite(results[at].history[step]))
+        problems.add(key + ".history[" + std::to_string(step) + "]", "is not a finite number");
     boost::system::error_code failure;
     const json::value parameters = parse_json(results[at].parameters.text(), failure);
     if (failure || !parameters.is_object()) problems.add(key + ".parameters", "are not a JSON object");
@@ -22042,6 +22516,9 @@ NNI_INLINE bool is_plain_name(const std::string& text) {
          });
 }
 
+/// What points in time can be reckoned with: nanoseconds in 64 bits reach 292 years.
+inline constexpr Duration longest_duration = std::chrono::hours(24 * 36'525);
+
 NNI_INLINE void check_concurrency(std::size_t trials, ProblemList& problems) {
   if (trials < 1 || trials > 100'000)
     problems.add("concurrency", std::to_string(trials) + " is not between 1 and 100000");
@@ -22054,6 +22531,8 @@ NNI_INLINE void check_max_trials(const std::optional<std::uint64_t>& trials, Pro
 NNI_INLINE void check_duration(const char* key, const std::optional<Duration>& duration, ProblemList& problems) {
   if (duration && *duration <= Duration::zero())
     problems.add(key, to_string(*duration) + " is not a positive duration");
+  if (duration && *duration > longest_duration)
+    problems.add(key, to_string(*duration) + " is more than a hundred years; give less, or leave it out");
 }
 
 }  // namespace detail
@@ -22075,8 +22554,10 @@ NNI_INLINE void check(const ExperimentOptions& options, bool needs_command) {
     problems.add(
         "retry_backoff_limit",
         to_string(options.retry_backoff_limit) + " is shorter than retry_backoff, " + to_string(options.retry_backoff));
-  if (options.shutdown_limit <= Duration::zero())
-    problems.add("shutdown_limit", to_string(options.shutdown_limit) + " is not a positive duration");
+  if (options.retry_backoff_limit > detail::longest_duration)
+    problems.add(
+        "retry_backoff_limit", to_string(options.retry_backoff_limit) + " is more than a hundred years; give less");
+  detail::check_duration("shutdown_limit", options.shutdown_limit, problems);
   if (options.trial_gpu_number && *options.trial_gpu_number < 0)
     problems.add(
         "trial_gpu_number", std::to_string(*options.trial_gpu_number) + " is negative; use 0 for none or leave it out");
@@ -22552,12 +23033,23 @@ NNI_INLINE boost::system::error_code sync_directory(System& system, const std::f
 NNI_INLINE boost::system::error_code make_directories(System& system, const std::filesystem::path& wanted) {
   std::error_code failure;
   std::vector<std::filesystem::path> missing;
-  for (std::filesystem::path at = std::filesystem::absolute(wanted).lexically_normal();
-       !at.empty() && !std::filesystem::exists(at, failure) && !failure; at = at.parent_path()) {
+  std::filesystem::path at = std::filesystem::absolute(wanted).lexically_normal();
+  for (; !at.empty() && !std::filesystem::exists(at, failure) && !failure; at = at.parent_path()) {
     if (at.has_filename()) missing.push_back(at);
     if (at == at.parent_path()) break;
   }
   if (failure) return {failure.value(), boost::system::system_category()};
+  if (!at.has_filename()) at = at.parent_path();
+  // Whoever made the last of those that exist may have ended before its name was on the disk. Where that cannot be
+  // looked at, it was not made by us.
+  if (at.has_filename()) {
+    const auto unsynced = sync_directory(system, at.parent_path());
+    const bool is_foreign =
+        unsynced == boost::system::errc::permission_denied ||
+        unsynced == boost::system::errc::operation_not_permitted ||
+        unsynced == boost::system::errc::read_only_file_system;
+    if (unsynced && !is_foreign) return unsynced;
+  }
   for (; !missing.empty(); missing.pop_back()) {
     const int answer = system.make_directory(missing.back(), 0777);
     if (answer < 0 && answer != -EEXIST) return {-answer, boost::system::system_category()};
@@ -22773,6 +23265,20 @@ namespace detail {
 /// Templates that the client remembers to have sent. Experiments use one.
 inline constexpr std::size_t most_jobs = 16;
 
+/// Connects to the socket of a directory; false when nobody listens there.
+NNI_INLINE bool connect(boost::asio::local::stream_protocol::socket& socket,
+                        const std::filesystem::path& experiment_directory) {
+  const SocketPath path(keeper_directory(experiment_directory), socket_name);
+  boost::system::error_code failure;
+  socket.connect(path.endpoint(), failure);  // a local socket connects at once, or not at all
+  if (failure == boost::system::errc::no_such_file_or_directory || failure == boost::system::errc::connection_refused ||
+      failure == boost::system::errc::bad_file_descriptor)
+    return false;
+  if (failure)
+    throw Error(failure, "the keeper in " + keeper_directory(experiment_directory).string() + " cannot be reached");
+  return true;
+}
+
 }  // namespace detail
 
 NNI_INLINE Client::Client(boost::asio::any_io_executor executor, std::shared_ptr<Link> link, Events events)
@@ -22900,25 +23406,15 @@ NNI_INLINE void Client::handle(const Frame& frame) {
 
 NNI_INLINE std::shared_ptr<Link> connect_to_keeper(
     const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory) {
-  const SocketPath path(keeper_directory(experiment_directory), socket_name);
   boost::asio::local::stream_protocol::socket socket(executor);
-  boost::system::error_code failure;
-  socket.connect(path.endpoint(), failure);  // a local socket connects at once, or not at all
-  if (failure == boost::system::errc::no_such_file_or_directory || failure == boost::system::errc::connection_refused ||
-      failure == boost::system::errc::bad_file_descriptor)
-    return nullptr;
-  if (failure)
-    throw Error(failure, "the keeper in " + keeper_directory(experiment_directory).string() + " cannot be reached");
+  if (!detail::connect(socket, experiment_directory)) return nullptr;
   return make_socket_link(std::move(socket));
 }
 
 NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop) {
-  const SocketPath path(keeper_directory(experiment_directory), socket_name);
   boost::asio::io_context io(1);
   boost::asio::local::stream_protocol::socket socket(io);
-  boost::system::error_code failure;
-  socket.connect(path.endpoint(), failure);
-  if (failure) return {};
+  if (!detail::connect(socket, experiment_directory)) return {};
   std::string out;
   append_frame(out, stop ? FrameType::stop : FrameType::ask_status, 1, [](Writer&) {});
   boost::asio::write(socket, boost::asio::buffer(out));
@@ -22930,6 +23426,7 @@ NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_direct
       if (frame->type == FrameType::status) return text;
       throw Error(Errc::protocol, text);
     }
+    boost::system::error_code failure;
     const std::size_t got = socket.read_some(boost::asio::buffer(buffer), failure);
     if (failure) return {};
     reader.feed(std::string_view(buffer.data(), got));
@@ -22948,12 +23445,14 @@ NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_direct
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
@@ -22992,6 +23491,7 @@ class Daemon::Core {
     const mode_t before = ::umask(0177);
     try {
       acceptor_.open();
+      ::fcntl(acceptor_.native_handle(), F_SETFD, FD_CLOEXEC);
       acceptor_.bind(socket_->endpoint());
       acceptor_.listen();
     } catch (const boost::system::system_error& error) {
@@ -23071,6 +23571,11 @@ class Daemon::Core {
   }
 
   std::string admit(Session& session, const Hello& hello) {
+    if (stopping_) {  // to managers it is gone: they wait for its end, and start the next one
+      session.close();
+      forget(session);
+      return "this keeper is ending";
+    }
     if (hello.experiment != options_.experiment)
       return "this keeper looks after experiment \"" + options_.experiment + "\", not \"" + hello.experiment + "\"";
     if (manager_) {
@@ -23130,13 +23635,18 @@ class Daemon::Core {
     text += "],\"stopping\":";
     const bool stops = stop_wanted && !manager_;
     text += stops ? "true}" : "false}";
-    if (stops) stop();
+    if (stops) boost::asio::post(*io_, [this] { stop(); });  // the answer goes first: the end closes its connection
     return text;
   }
 
+  // A manager would start the next trial as soon as one is killed. What it orders from now on reaches the next keeper.
   void stop() {
     may_end_ = true;
     stopping_ = true;
+    if (Session* const manager = std::exchange(manager_, nullptr)) {
+      manager->close();
+      forget(*manager);
+    }
     keeper_->kill_all(StopReason::user);
     check_end();
   }
@@ -23144,7 +23654,7 @@ class Daemon::Core {
   void check_end() {
     if (ending_ || keeper_->live() != 0 || keeper_->written_end() != keeper_->welcome().next_position) return;
     if (manager_ && finishing_ && !std::exchange(told_finished_, true)) manager_->send_finished();
-    if (!may_end_ || (manager_ && !stopping_)) return;
+    if (!may_end_ || manager_) return;
     ending_ = true;
     NNI_CRASH_POINT("keeper: clean-up");
     socket_->remove();
@@ -23200,7 +23710,7 @@ namespace nni::keeper {
 
 namespace detail {
 
-// A manager's own dispatcher would otherwise be taken for a trial, and a trial for a runner (trial protocol, 1 and 2.2).
+// A manager's own dispatcher would otherwise be taken for a trial, and a trial for a runner.
 inline constexpr std::string_view never_inherited[] = {"SDK_PROCESS", "REUSE_MODE", "MULTI_PHASE"};
 inline constexpr std::string_view channel_variable = "NNI_TRIAL_COMMAND_CHANNEL";
 inline constexpr std::string_view per_run_variables[] = {
@@ -23335,6 +23845,13 @@ namespace nni::keeper::detail {
 /// So many starts per turn of the loop: each blocks it until the program runs, and messages must not wait for all.
 inline constexpr int starts_per_turn = 4;
 
+/// Signals the group of a trial, and its first process also where that has gone to another group. It is not waited for
+/// yet, so that its id is nobody else's.
+NNI_INLINE void signal_trial(pid_t first, int signal) noexcept {
+  process::signal_group(first, signal);
+  if (::getpgid(first) != first) ::kill(first, signal);
+}
+
 // ---- orders -----------------------------------------------------------------------------------------------------
 
 NNI_INLINE void KeeperCore::pump_soon() {
@@ -23348,17 +23865,17 @@ NNI_INLINE void KeeperCore::pump_soon() {
 
 NNI_INLINE void KeeperCore::pump() {
   for (int count = 0; count < starts_per_turn && !orders_.empty(); ++count) {
-    const StartOrder order = std::move(orders_.front());
+    const Waiting next = std::move(orders_.front());
     orders_.pop_front();
-    launch(order);
+    launch(next);
   }
   pump_soon();
 }
 
-NNI_INLINE void KeeperCore::launch(const StartOrder& order) {
-  const auto job = jobs_.find(order.job);
-  if (closed_ || job == jobs_.end()) return fail_start(order.run, "its job template is not known to the keeper");
-  PreparedJob& prepared = *job->second;
+NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
+  const StartOrder& order = waiting.order;
+  if (closed_ || !waiting.job) return fail_start(order.run, "its job template is not known to the keeper");
+  PreparedJob& prepared = *waiting.job;
   if (prepared.job().arguments.empty()) return fail_start(order.run, "the trial command is empty");
 
   const std::string name = to_string(order.run);
@@ -23401,7 +23918,7 @@ NNI_INLINE void KeeperCore::kill(RunId run, StopReason why) {
   if (found == runs_.end() || found->second.killed || found->second.settling) return;
   Run& state = found->second;
   if (state.process.pid == 0) {
-    std::erase_if(orders_, [run](const StartOrder& order) { return order.run == run; });
+    std::erase_if(orders_, [run](const Waiting& waiting) { return waiting.order.run == run; });
     JobEnd end(EndKind::killed, 0, "stopped before it was started");
     end.why = why;
     return record_end(run, state, std::move(end));
@@ -23413,7 +23930,7 @@ NNI_INLINE void KeeperCore::kill(RunId run, StopReason why) {
     return;
   state.killed = why;
   state.below = process::descendants(state.process.pid);
-  process::signal_group(state.process.pid, SIGINT);
+  signal_trial(state.process.pid, SIGINT);
   overdue_.emplace_back(std::chrono::steady_clock::now() + options_.grace, run);
   arm_kill_timer();
 }
@@ -23446,7 +23963,7 @@ NNI_INLINE void KeeperCore::kill_overdue() {
     Run& run = found->second;
     run.how_killed = "did not end within " + to_string(options_.grace) + " of SIGINT and was killed";
     for (const process::Identity& process : process::descendants(run.process.pid)) run.below.push_back(process);
-    process::signal_group(run.process.pid, SIGKILL);
+    signal_trial(run.process.pid, SIGKILL);
   }
 }
 
@@ -23482,6 +23999,7 @@ NNI_INLINE void KeeperCore::ended(const process::Exit& exit) {
   JobEnd end(EndKind::exited, exit.code);
   if (state.killed) {
     process::kill_now(state.below);
+    process::kill_now(strays_of(run));
     end.kind = EndKind::killed;
     end.why = *state.killed;
     end.message = std::move(state.how_killed);
@@ -23496,6 +24014,23 @@ NNI_INLINE void KeeperCore::ended(const process::Exit& exit) {
   // Its last message may still lie in a socket.
   state.settling = true;
   boost::asio::co_spawn(executor_, settle_and_end(run, std::move(end)), boost::asio::detached);
+}
+
+/// What a trial left in other groups and without a parent, told by the variable that it was started with.
+NNI_INLINE std::vector<process::Identity> KeeperCore::strays_of(RunId run) const {
+  constexpr std::string_view variable = "NNI_OUTPUT_DIR";
+  const std::string directory = surroundings_.trials + "/" + to_string(run);
+  std::vector<process::Identity> found;
+  if (options_.scope == process::Reaper::Scope::everything) {  // orphans are our children
+    found = process::own_children([this](pid_t child) { return !pids_.contains(child); });
+    std::erase_if(found, [&](const process::Identity& child) {
+      return process::environment_of(child.pid, variable) != directory;
+    });
+  } else {
+    for (auto& [process, value] : process::processes_with_variable(variable, directory))
+      if (value == directory) found.push_back(process);
+  }
+  return found;
 }
 
 NNI_INLINE awaitable<void> KeeperCore::settle_and_end(RunId run, JobEnd end) {
@@ -23710,6 +24245,7 @@ NNI_INLINE void KeeperCore::flush() {
   frames_from_ = end;
   frames_.clear();
   if (frames_.capacity() > worth_freeing) frames_.shrink_to_fit();
+  spool_.tidy();
   check_idle();
 }
 
@@ -23956,6 +24492,8 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
  public:
   explicit SocketLink(boost::asio::local::stream_protocol::socket socket) : socket_(std::move(socket)) {
     socket_.non_blocking(true);
+    // A program that either side starts would otherwise hold the connection beyond the life of its owner.
+    ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
   }
 
   void start(LinkUser& user) override {
@@ -24537,6 +25075,11 @@ NNI_INLINE int serve(char** arguments) {
   ::fcntl(ready_file, F_SETFD, FD_CLOEXEC);
   close_all_from(ready_file + 1);  // whatever the manager had open is none of ours
 
+  // A manager may have closed these; files of ours that took their numbers would be replaced below.
+  int null_file = -1;
+  do null_file = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  while (null_file >= 0 && null_file <= STDERR_FILENO);
+
   // The first process ends at once, so that its parent has nothing to wait for while the keeper lives.
   const pid_t child = ::fork();
   if (child < 0) {
@@ -24545,6 +25088,7 @@ NNI_INLINE int serve(char** arguments) {
   }
   if (child > 0) ::_exit(0);
   ::setsid();
+  process::raise_file_limit();  // each trial may hold a connection
 
   KeeperOptions options;
   options.directory = arguments[0];
@@ -24556,7 +25100,6 @@ NNI_INLINE int serve(char** arguments) {
     std::error_code ignored;
     std::filesystem::create_directories(own, ignored);
     const int log_file = ::open((own / "keeper.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    const int null_file = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     ::dup2(null_file, STDIN_FILENO);
     ::dup2(log_file >= 0 ? log_file : null_file, STDOUT_FILENO);
     ::dup2(log_file >= 0 ? log_file : null_file, STDERR_FILENO);
@@ -24776,6 +25319,7 @@ inline constexpr std::string_view spool_magic = "NNISPOOL";
 inline constexpr std::size_t spool_header_size = 16;
 inline constexpr std::size_t record_header_size = 16;
 inline constexpr std::uint64_t worth_compacting = 4 * 1024 * 1024;
+inline constexpr std::size_t load_chunk = 1024 * 1024;  // of a file is in memory at a time, or one larger record
 
 NNI_INLINE std::string spool_header() {
   std::string header(spool_magic);
@@ -24805,6 +25349,13 @@ NNI_INLINE std::optional<StoredRecord> parse_record(std::string_view bytes) {
   return record;
 }
 
+/// Header and payload of the record that begins with some bytes, as it says itself; 0 when that is impossible.
+NNI_INLINE std::size_t claimed_size(std::string_view bytes) {
+  if (bytes.size() < record_header_size) return record_header_size;
+  const std::size_t size = load_u32(bytes.data());
+  return size > max_frame_payload ? 0 : record_header_size + size;
+}
+
 NNI_INLINE Error spool_error(boost::system::error_code error, const std::filesystem::path& path, const char* what) {
   return Error(error, "the spool " + path.string() + " " + what);
 }
@@ -24814,56 +25365,85 @@ NNI_INLINE Error spool_error(boost::system::error_code error, const std::filesys
 NNI_INLINE void Spool::open(const std::filesystem::path& path, const Visitor& visit) {
   path_ = path;
   boost::system::error_code failure = file_.open(path, files::Access::write, system_);
-  std::string content;
-  if (!failure) failure = file_.read_all(content);
+  std::uint64_t bytes = 0;
+  if (!failure) failure = file_.size(bytes);
+  std::string found(detail::spool_header_size, '\0');
+  std::size_t got = 0;
+  if (!failure) failure = file_.read(found.data(), found.size(), 0, got);
+  found.resize(got);
   if (failure && failure != boost::system::errc::no_such_file_or_directory)
     throw detail::spool_error(failure, path, "cannot be read");
 
   const std::string header = detail::spool_header();
   // A file that ends within the header was created by a process that died at once: nothing is lost with it.
-  if (content.size() < detail::spool_header_size) {
+  if (found.size() < detail::spool_header_size) {
     if ((failure = files::replace_file(system_, path, header, file_, 0600)))
       throw detail::spool_error(failure, path, "cannot be written");
     end_ = header.size();
     return;
   }
-  if (!content.starts_with(detail::spool_magic))
+  if (!found.starts_with(detail::spool_magic))
     throw Error(Errc::store_corrupt, "the file " + path.string() + " is not a spool; move it away to go on without it");
-  if (content.compare(0, header.size(), header) != 0)
+  if (found != header)
     throw Error(
         Errc::store_corrupt,
         "the spool " + path.string() +
             " was written by another version of this library; finish the experiment with "
             "that version, or move the file away and lose what is in it");
-  load(content, visit);
-  if (content.size() > end_) {
+  if ((failure = load(visit))) throw detail::spool_error(failure, path, "cannot be read");
+  if (bytes > end_) {
     // On the disk before anything is written behind the cut: no loss of power may join old bytes to new ones.
     if ((failure = file_.truncate(end_))) throw detail::spool_error(failure, path, "cannot be shortened");
     if ((failure = file_.sync())) throw detail::spool_error(failure, path, "cannot be shortened");
   }
   // The process before this one may have seen a sync fail, after which the kernel takes these bytes for clean. Written
   // again, they are part of the next sync.
-  if (const auto refused = file_.write(std::string_view(content).substr(0, static_cast<std::size_t>(end_)), 0))
-    file_.set_poison(refused);
+  if (const auto refused = write_again()) file_.set_poison(refused);
+  // Nor does anything say that the name of the file ever got to the disk.
+  if (const auto unsynced = files::sync_directory(*system_, path.parent_path())) file_.set_poison(unsynced);
 }
 
-NNI_INLINE void Spool::load(std::string_view content, const Visitor& visit) {
+NNI_INLINE boost::system::error_code Spool::load(const Visitor& visit) {
   end_ = detail::spool_header_size;
   bool first = true;
-  while (const auto record = detail::parse_record(content.substr(static_cast<std::size_t>(end_)))) {
-    if (first)
-      base_ = record->position;
-    else if (record->position < next_position())
-      break;  // positions rise; anything else is left over from an earlier use of these bytes
-    first = false;
-    while (next_position() < record->position)
-      slots_.push_back(Slot{end_, 0, false, false});  // rewritten without these
-    slots_.push_back(Slot{end_, static_cast<std::uint32_t>(record->size), true, false});
-    ++unacknowledged_;
-    needed_bytes_ += record->size;
-    end_ += record->size;
-    visit(record->position, record->payload);
+  std::string chunk;
+  for (std::size_t wanted = detail::load_chunk;;) {
+    chunk.resize(wanted);
+    std::size_t got = 0;
+    if (const auto failure = file_.read(chunk.data(), wanted, end_, got)) return failure;
+    std::string_view rest(chunk.data(), got);
+    while (const auto record = detail::parse_record(rest)) {
+      if (first)
+        base_ = record->position;
+      else if (record->position < next_position())
+        return {};  // positions rise; anything else is left over from an earlier use of these bytes
+      first = false;
+      while (next_position() < record->position)
+        slots_.push_back(Slot{end_, 0, false, false});  // rewritten without these
+      slots_.push_back(Slot{end_, static_cast<std::uint32_t>(record->size), true, false});
+      ++unacknowledged_;
+      needed_bytes_ += record->size;
+      end_ += record->size;
+      rest.remove_prefix(record->size);
+      visit(record->position, record->payload);
+    }
+    if (got < wanted) return {};
+    const std::size_t claimed = detail::claimed_size(rest);
+    if (claimed <= rest.size()) return {};  // it is here, and damaged
+    wanted = std::max(detail::load_chunk, claimed);
   }
+}
+
+NNI_INLINE boost::system::error_code Spool::write_again() {
+  std::string chunk;
+  for (std::uint64_t at = 0; at < end_; at += chunk.size()) {
+    chunk.resize(static_cast<std::size_t>(std::min<std::uint64_t>(detail::load_chunk, end_ - at)));
+    std::size_t got = 0;
+    if (const auto failure = file_.read(chunk.data(), chunk.size(), at, got)) return failure;
+    if (got != chunk.size()) return {EIO, boost::system::system_category()};
+    if (const auto failure = file_.write(chunk, at)) return failure;
+  }
+  return {};
 }
 
 NNI_INLINE std::uint64_t Spool::append(std::string_view payload, bool keep) {
@@ -24892,11 +25472,7 @@ NNI_INLINE int Spool::write_out() {
   return 0;
 }
 
-NNI_INLINE int Spool::flush() {
-  if (const int error = write_out()) return error;
-  compact_if_worthwhile();
-  return 0;
-}
+NNI_INLINE int Spool::flush() { return write_out(); }
 
 NNI_INLINE int Spool::sync() {
   if (const int error = write_out()) return error;
@@ -24970,10 +25546,10 @@ NNI_INLINE bool Spool::clear_if_unneeded() {
   return true;
 }
 
-NNI_INLINE void Spool::compact_if_worthwhile() {
-  if (end_ < detail::worth_compacting || needed_bytes_ > end_ / 4) return;
+NNI_INLINE void Spool::tidy() {
+  if (end_ < detail::worth_compacting || needed_bytes_ > end_ / 4 || write_out() != 0) return;
   if (clear_if_unneeded()) return;
-  (void)rewrite();  // a failure leaves the old file in use; the next flush tries again
+  (void)rewrite();  // a failure leaves the old file in use; the next call tries again
 }
 
 NNI_INLINE boost::system::error_code Spool::rewrite() {
@@ -25182,6 +25758,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 namespace nni::net::detail {
 
+// A larger body gives its memory back when it was handled: connections of trials may be idle for hours.
+inline constexpr std::size_t most_kept = 64 * 1024;
+
 // A client that sends more while it is owed an answer has to wait with it.
 inline constexpr std::size_t most_unread = 64 * 1024;
 
@@ -25330,6 +25909,7 @@ NNI_INLINE void Connection::dispatch() {
   dispatching_ = false;
   if (ended_) return;
   body_ = std::move(parser_->get().body());
+  if (body_.capacity() > most_kept) std::string().swap(body_);
   parser_.reset();
 }
 
@@ -26464,6 +27044,7 @@ NNI_LAZY_BODY awaitable<void> InProcess::clean_up() {
 #if NNI_WITH_PROCESS
 
 #include <chrono>
+#include <exception>
 #include <unordered_set>
 #include <utility>
 
@@ -26539,22 +27120,45 @@ NNI_INLINE awaitable<void> LocalCore::start(Context& context) {
   if (experiment_.value.empty()) experiment_.value = directory_.filename().string();
   closing_ = false;
   finished_ = false;
+  wants_records_ = false;
+  seen_end_ = 0;
+  events_.clear();
+  messages_.clear();
+  message_bytes_ = 0;
+  undelivered_.clear();
+  end_positions_.clear();
 
   with_keeper_ = options_.launch != Launch::direct;
+  remark_.clear();
   if (options_.launch == Launch::automatic && !keeper::find_keeper(options_.keeper)) {
     with_keeper_ = false;
-    context.log().warning(
-        "local",
-        "no nni-keeper was found (beside this program, in PATH, or by NNI_KEEPER): trials run as children of "
-        "this process and end with it");
+    remark_ =
+        "no nni-keeper was found beside this program, in PATH, or by NNI_KEEPER: trials run as children of this "
+        "process "
+        "and end with it";
+    context.log().warning("local", remark_);
   }
   auto connecting = connect();
   co_await std::move(connecting);
 }
 
+NNI_INLINE awaitable<void> LocalCore::connect() {
+  connecting_ = true;
+  std::exception_ptr failure;
+  try {
+    auto trying = try_until_connected();
+    co_await std::move(trying);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  connecting_ = false;
+  connection_changed_.notify();
+  if (failure) std::rethrow_exception(failure);
+}
+
 // A keeper that is just beginning or ending makes this try again, and so does a manager that was killed a moment ago
 // and whose process still holds what it had.
-NNI_INLINE awaitable<void> LocalCore::connect() {
+NNI_INLINE awaitable<void> LocalCore::try_until_connected() {
   const SteadyPoint begin = context_->clock().steady_now();
   for (Duration pause = first_pause;; pause = std::min(pause * 2, longest_pause)) {
     const Duration spent = context_->clock().steady_now() - begin;
@@ -26565,7 +27169,7 @@ NNI_INLINE awaitable<void> LocalCore::connect() {
     } catch (const Error& error) {
       if (error.code() != make_error_code(Errc::in_use) || spent > owner_limit) throw;
     }
-    if (connected) co_return;
+    if (connected || closing_) co_return;
     if (spent > keeper_limit)
       throw Error(Errc::in_use,
                   "the trials in " + directory_.string() + " are looked after by a keeper that does not answer; see " +
@@ -26639,13 +27243,13 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
   phase_ = Phase::greeting;
   refused_ = false;
   held_.clear();
+  held_bytes_ = 0;
+  caught_up_ = false;
+  for (auto& [run, tracked] : runs_) tracked->presumed.reset();
   keeper::Client::Events events;
   events.welcome = [this](keeper::Welcome what) { welcome_ = std::move(what); };
   events.record = [this](keeper::Record record) { on_record(std::move(record)); };
-  events.caught_up = [this] {
-    phase_ = Phase::held;
-    connection_changed_.notify();
-  };
+  events.caught_up = [this] { on_caught_up(); };
   events.trouble = [this](const std::string& text) {
     if (text.empty())
       context_->log().info("local", "the keeper can write again");
@@ -26675,7 +27279,7 @@ NNI_INLINE void LocalCore::on_closed(std::string reason, bool refused) {
   const bool was_open = phase_ == Phase::held || phase_ == Phase::live;
   phase_ = Phase::closed;
   connection_changed_.notify();
-  if (!was_open || closing_) return;
+  if (!was_open || closing_ || connecting_) return;
   context_->log().warning("local", "the connection to the keeper ended (" + trouble_ + "); its trials are looked for");
   boost::asio::co_spawn(context_->executor(), reconnect(), boost::asio::detached);
 }
@@ -26691,7 +27295,7 @@ NNI_INLINE awaitable<void> LocalCore::reconnect() {
       if (closing_) co_return;
       if (welcome_.next_position < seen_end_) seen_end_ = 0;  // another spool: somebody removed ours
       lose_unknown("its keeper ended before it had started the trial (" + reason + ")");
-      go_live();
+      if (wants_records_) go_live();
       connection_changed_.notify();
       co_return;
     } catch (const std::exception& error) {
@@ -26701,15 +27305,33 @@ NNI_INLINE awaitable<void> LocalCore::reconnect() {
   if (!closing_) give_up(reason);
 }
 
+/// Resumes when nobody is making a connection.
+NNI_INLINE awaitable<void> LocalCore::connected() {
+  while (connecting_) {
+    auto change = connection_changed_.wait();
+    co_await std::move(change);
+  }
+}
+
 NNI_INLINE void LocalCore::lose_unknown(const std::string& reason) {
   std::unordered_set<RunId> known;
   for (const keeper::LiveRun& live : welcome_.live) known.insert(live.run);
   for (const keeper::Record& record : held_)
     if (record.kind == keeper::Record::Kind::ended) known.insert(record.run);
-  std::vector<RunId> unknown;
   for (const auto& [run, tracked] : runs_)
-    if (!tracked->ended && !known.contains(run)) unknown.push_back(run);
-  for (const RunId run : unknown) lose(run, reason);
+    if (!tracked->ended && !known.contains(run)) tracked->presumed = JobEnd(EndKind::lost, 0, reason);
+  if (caught_up_) end_presumed();
+}
+
+/// All that the keeper knew of earlier times has been told.
+NNI_INLINE void LocalCore::end_presumed() {
+  std::vector<keeper::Record> ends;
+  for (const auto& [run, tracked] : runs_) {
+    if (!tracked->presumed || tracked->ended) continue;
+    ends.emplace_back(keeper::Record::Kind::ended, run, wall_clock_now()).end = std::move(*tracked->presumed);
+    tracked->presumed.reset();
+  }
+  for (keeper::Record& end : ends) ended(std::move(end));
 }
 
 NNI_INLINE void LocalCore::give_up(const std::string& reason) {
@@ -26739,6 +27361,8 @@ NNI_INLINE awaitable<void> LocalCore::clean_up() {
   messages_changed_.notify();
   delivered_.notify();
   connection_changed_.notify();
+  auto connection = connected();  // a keeper that is just being started ends as well
+  co_await std::move(connection);
   if (client_) {
     client_->finish();
     while (client_ && !finished_) {
@@ -26794,16 +27418,37 @@ NNI_INLINE std::size_t size_of(const TrialMessage& message) {
 // ---- records ----------------------------------------------------------------------------------------------------
 
 NNI_INLINE void LocalCore::on_record(keeper::Record record) {
-  if (phase_ == Phase::live)
-    process(std::move(record));
-  else
-    held_.push_back(std::move(record));
+  if (phase_ == Phase::live) return process(std::move(record));
+  if (closing_) return;  // it stays in the spool
+  held_bytes_ += record.text.size();
+  held_.push_back(std::move(record));
+  const bool full = held_.size() > most_messages_ || held_bytes_ > most_message_bytes_;
+  if (phase_ != Phase::greeting || !full) return;
+  // The rest of what is old waits until this was taken.
+  holds_back_ = true;
+  client_->hold(true);
+  phase_ = Phase::held;
+  connection_changed_.notify();
+}
+
+NNI_INLINE void LocalCore::on_caught_up() {
+  caught_up_ = true;
+  if (phase_ == Phase::greeting) {
+    phase_ = Phase::held;
+    connection_changed_.notify();
+  } else if (phase_ == Phase::live) {
+    end_presumed();
+  }
 }
 
 NNI_INLINE void LocalCore::go_live() {
+  wants_records_ = true;
   if (phase_ != Phase::held) return;
   phase_ = Phase::live;
+  held_bytes_ = 0;
   for (keeper::Record& record : std::exchange(held_, {})) process(std::move(record));
+  if (caught_up_) end_presumed();
+  hold_back();
 }
 
 NNI_INLINE void LocalCore::process(keeper::Record record) {
@@ -26843,6 +27488,14 @@ NNI_INLINE void LocalCore::hold_back() {
   client_->hold(wanted);
 }
 
+// As the keeper names it.
+NNI_INLINE std::string LocalCore::directory_of(RunId run) const {
+  std::string directory = welcome_.directory;
+  directory += '/';
+  directory += to_string(run);
+  return directory;
+}
+
 NNI_INLINE void LocalCore::started(const keeper::Record& record) {
   client_->acknowledge(record.position);
   Tracked& tracked = *runs_.at(record.run);
@@ -26851,9 +27504,7 @@ NNI_INLINE void LocalCore::started(const keeper::Record& record) {
   tracked.decided = true;
   tracked.changed.notify();
   JobStarted event(record.run, tracked.job, record.at);
-  event.working_directory = welcome_.directory;
-  event.working_directory += '/';
-  event.working_directory += to_string(record.run);
+  event.working_directory = directory_of(record.run);
   event.url = "file://" + event.working_directory;
   push(std::move(event));
 }
@@ -26957,7 +27608,7 @@ NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
             "of them, or set it to 0 to hide all");
   if (form.command.empty())
     throw config_error("trial_command", "is empty; a local trial is a command, for instance \"python3 train.py\"");
-  if (phase_ == Phase::held) go_live();  // nothing to adopt
+  go_live();  // nothing to adopt
   while (phase_ != Phase::live) {
     if (phase_ == Phase::broken || closing_)
       throw Error(Errc::connection_lost, trouble_.empty() ? "local: it has been cleaned up" : trouble_);
@@ -26995,7 +27646,10 @@ NNI_INLINE void LocalCore::send(RunId run, const Parameters& parameters) {
 
 // ---- adoption ---------------------------------------------------------------------------------------------------
 
-NNI_INLINE std::vector<JobReport> LocalCore::adopt(const std::vector<Intent>& intents) {
+NNI_INLINE awaitable<std::vector<JobReport>> LocalCore::adopt(std::vector<Intent> intents) {
+  const std::shared_ptr<LocalCore> keep = shared_from_this();
+  auto connection = connected();  // the keeper may have died since the start
+  co_await std::move(connection);
   std::unordered_map<RunId, const keeper::LiveRun*> live;
   for (const keeper::LiveRun& run : welcome_.live) live[run.run] = &run;
   std::vector<JobReport> reports;
@@ -27006,9 +27660,9 @@ NNI_INLINE std::vector<JobReport> LocalCore::adopt(const std::vector<Intent>& in
   }
   // Trials that no record of the experiment knows: nobody would ever take their results.
   for (const auto& [run, alive] : live)
-    if (!runs_.contains(run)) client_->kill(run, StopReason::experiment_end);
+    if (client_ && !runs_.contains(run)) client_->kill(run, StopReason::experiment_end);
   go_live();
-  return reports;
+  co_return reports;
 }
 
 NNI_INLINE JobReport
@@ -27022,12 +27676,17 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
     runs_[intent.run] = tracked;
   };
   report.job = intent.job;
+  const auto locate = [this, &report] {
+    report.working_directory = directory_of(report.run);
+    report.url = "file://" + report.working_directory;
+  };
   if (const auto found = live.find(intent.run); found != live.end()) {
     report.job = process::to_job_id(found->second->process);
     report.started = found->second->started;
     // As the wall clock counts now, when it was set since: how long the run has lasted must not change by that.
     const TimePoint begun = wall_clock_now() - process::age_of(found->second->process);
     if (begun - report.started > clock_tolerance || report.started - begun > clock_tolerance) report.started = begun;
+    locate();
     track();
     return report;
   }
@@ -27038,12 +27697,20 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
     if (record.kind == keeper::Record::Kind::ended) end = &record;
     messages = messages || record.kind == keeper::Record::Kind::metric || record.kind == keeper::Record::Kind::garbage;
   }
+  if (!end && !caught_up_) {
+    track();
+    JobEnd presumed = end_of_unknown(intent);
+    presumed.kind = EndKind::lost;  // nothing can be taken back that was reported as running: it is run once more
+    runs_.at(intent.run)->presumed = std::move(presumed);
+    return report;
+  }
   if (!end) {
     report.end = end_of_unknown(intent);
     report.state = report.end.kind == EndKind::not_started ? JobReport::State::never_started : JobReport::State::ended;
     return report;
   }
   report.started = end->started;
+  locate();
   if (end->process.pid != 0) report.job = process::to_job_id(end->process);
   if (messages) {
     track();  // what it reported comes first, then its end, as events
@@ -27168,8 +27835,11 @@ namespace detail {
 
 inline constexpr std::size_t most_log_bytes = 16 * 1024 * 1024;
 
-/// The end of a file.
+/// The end of a file. Anything else that a trial may have made, a FIFO for instance, is not waited for.
 NNI_INLINE std::string read_tail(const std::filesystem::path& path, std::size_t most) {
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
+    throw Error(Errc::not_found, path.string() + " is not a file with text");
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) throw Error(Errc::not_found, "there is no file " + path.string());
   const auto size = static_cast<std::size_t>(file.tellg());
@@ -27209,7 +27879,7 @@ NNI_INLINE void Local::set_experiment_directory(const std::filesystem::path& dir
 NNI_INLINE Capabilities Local::capabilities() const noexcept {
   Capabilities result;
   result.multi_phase = true;
-  result.survives_manager = core_->options_.launch != Launch::direct;
+  result.survives_manager = core_->options_.launch != Launch::direct && core_->remark_.empty();
   result.max_in_flight = 1'000'000;
   return result;
 }
@@ -27232,7 +27902,9 @@ NNI_INLINE awaitable<void> Local::cancel_trial_job(RunId run, StopReason why) {
 NNI_INLINE awaitable<JobEvent> Local::next_event() { return core_->next_event(); }
 NNI_INLINE awaitable<void> Local::clean_up() { return core_->clean_up(); }
 
-NNI_INLINE awaitable<std::vector<JobReport>> Local::adopt(std::vector<Intent> runs) { co_return core_->adopt(runs); }
+NNI_INLINE awaitable<std::vector<JobReport>> Local::adopt(std::vector<Intent> runs) {
+  return core_->adopt(std::move(runs));
+}
 
 NNI_INLINE awaitable<TrialMessage> Local::next_message() { return core_->next_message(); }
 
@@ -27263,6 +27935,7 @@ NNI_INLINE awaitable<std::string> Local::fetch_log(RunId run, std::string stream
 
 NNI_INLINE std::filesystem::path Local::directory_of(RunId run) const { return core_->trials() / to_string(run); }
 NNI_INLINE bool Local::has_keeper() const noexcept { return core_->with_keeper_; }
+NNI_INLINE std::string Local::remark() const { return core_->remark_; }
 
 }  // namespace nni::platforms
 
@@ -27293,6 +27966,7 @@ struct StatLine {
   char state = '?';
   pid_t parent = 0;
   pid_t group = 0;
+  std::int64_t threads = 0;
   std::uint64_t start_ticks = 0;
 };
 
@@ -27314,6 +27988,7 @@ NNI_INLINE std::optional<StatLine> read_stat(pid_t pid) {
     at = next;
     if (field == 4) line.parent = static_cast<pid_t>(value);
     if (field == 5) line.group = static_cast<pid_t>(value);
+    if (field == 20) line.threads = value;
     if (field == 22) line.start_ticks = static_cast<std::uint64_t>(value);
   }
   return line;
@@ -27340,7 +28015,9 @@ NNI_INLINE const std::string& boot_id() {
 
 NNI_INLINE std::optional<Identity> identify(pid_t pid) {
   const auto line = detail::read_stat(pid);
-  if (!line || line->state == 'Z' || line->state == 'X') return std::nullopt;
+  // The state is that of the first thread, which may have ended before the others.
+  const bool ended = line && (line->state == 'Z' || line->state == 'X') && line->threads <= 1;
+  if (!line || ended) return std::nullopt;
   return Identity{pid, line->start_ticks};
 }
 
@@ -27477,12 +28154,20 @@ NNI_INLINE void kill_now(std::span<const Identity> processes) {
   while (!open.empty()) {
     const Identity process = open.back();
     open.pop_back();
-    if (!done.insert(process).second || !is_alive(process)) continue;
-    // Stopped first, so that it makes no children between the walk and its end.
-    ::kill(process.pid, SIGSTOP);
-    const std::vector<Identity> below = descendants(process.pid);
-    ::kill(process.pid, SIGKILL);
-    open.insert(open.end(), below.begin(), below.end());
+    if (!done.insert(process).second) continue;
+    // Through the descriptor a signal reaches the process that is looked at here, whoever gets its id meanwhile.
+    const int file = open_pidfd(process.pid);
+    if (is_alive(process)) {
+      const auto signal = [&](int number) {
+        if (file < 0 || (signal_pidfd(file, number) != 0 && errno == ENOSYS)) ::kill(process.pid, number);
+      };
+      // Stopped first, so that it makes no children between the walk and its end.
+      signal(SIGSTOP);
+      const std::vector<Identity> below = descendants(process.pid);
+      signal(SIGKILL);
+      open.insert(open.end(), below.begin(), below.end());
+    }
+    if (file >= 0) ::close(file);
   }
 }
 
@@ -27531,7 +28216,7 @@ NNI_INLINE std::vector<ProcessWithVariable> processes_with_variable(
   return found;
 }
 
-NNI_INLINE std::vector<Identity> own_children() {
+NNI_INLINE std::vector<Identity> own_children(const std::function<bool(pid_t)>& wanted) {
   const pid_t self = ::getpid();
   std::vector<pid_t> pids;
   if (detail::kernel_lists_children())
@@ -27539,8 +28224,10 @@ NNI_INLINE std::vector<Identity> own_children() {
   else
     pids = detail::all_children()[self];
   std::vector<Identity> found;
-  for (const pid_t pid : pids)
+  for (const pid_t pid : pids) {
+    if (wanted && !wanted(pid)) continue;
     if (const auto known = identify(pid)) found.push_back(*known);
+  }
   return found;
 }
 
@@ -27550,6 +28237,7 @@ NNI_INLINE std::vector<Identity> own_children() {
 
 #include <system_error>
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 namespace nni::process {
@@ -27572,8 +28260,14 @@ class FileActions {
 
 inline constexpr int output_flags = O_WRONLY | O_CREAT | O_TRUNC;
 
+/// The limit on open files before it was raised; no limit at all where it was not.
+NNI_INLINE rlimit& limit_to_give_back() noexcept {
+  static rlimit limit{RLIM_INFINITY, RLIM_INFINITY};
+  return limit;
+}
+
 /// In a child that shares the memory of its parent: system calls only. Returns an `errno` when the program cannot run.
-[[gnu::noinline]] NNI_INLINE int become(const LaunchSpec& spec, int null) {
+[[gnu::noinline]] NNI_INLINE int become(const LaunchSpec& spec, int null, const rlimit& files) {
   struct sigaction usual{};
   usual.sa_handler = SIG_DFL;
   for (const int number : {SIGINT, SIGHUP, SIGPIPE, SIGTERM}) ::sigaction(number, &usual, nullptr);
@@ -27589,6 +28283,7 @@ inline constexpr int output_flags = O_WRONLY | O_CREAT | O_TRUNC;
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (files.rlim_cur != RLIM_INFINITY) ::setrlimit(RLIMIT_NOFILE, &files);
   ::execve(spec.program, spec.arguments, spec.environment);
   return errno;
 }
@@ -27651,10 +28346,11 @@ NNI_INLINE int Launcher::fork_and_execute(const LaunchSpec& spec, pid_t& child) 
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler may run in the child
+  const rlimit files = detail::limit_to_give_back();
   volatile int error = 0;
   const pid_t id = ::vfork();
   if (id == 0) {
-    error = detail::become(spec, null_);
+    error = detail::become(spec, null_, files);
     ::_exit(127);
   }
   if (id < 0) error = errno;
@@ -27666,6 +28362,14 @@ NNI_INLINE int Launcher::fork_and_execute(const LaunchSpec& spec, pid_t& child) 
   }
   child = id;
   return error;
+}
+
+NNI_INLINE void raise_file_limit() noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  const rlimit before = limit;
+  limit.rlim_cur = limit.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &limit) == 0) detail::limit_to_give_back() = before;
 }
 
 NNI_INLINE std::string find_program(const std::string& name, const std::string& path) {
@@ -27698,9 +28402,15 @@ NNI_INLINE std::string explain(const LaunchSpec& spec, int error) {
   if (error == E2BIG) return "the arguments and the environment of the command are too long (" + reason + ")";
 
   const std::string name = spec.program ? spec.program : "";
-  if (name.find('/') == std::string::npos) return "the command \"" + name + "\" was not found in PATH";
+  // Braces around a shell line make it a list of one argument, which is easily done and hard to see.
+  const std::string hint =
+      name.find(' ') == std::string::npos
+          ? ""
+          : "; it is one argument of a list, which nothing splits at blanks: list its words, or give a shell line as a "
+            "text";
+  if (name.find('/') == std::string::npos) return "the command \"" + name + "\" was not found in PATH" + hint;
   const fs::path program = spec.directory ? fs::path(spec.directory) / name : fs::path(name);
-  if (!fs::exists(program, ignored)) return "the program " + program.string() + " does not exist";
+  if (!fs::exists(program, ignored)) return "the program " + program.string() + " does not exist" + hint;
   if (fs::is_directory(program, ignored)) return "the program " + program.string() + " is a directory";
   if (::access(program.c_str(), X_OK) != 0)
     return "the program " + program.string() + " may not be executed: " + detail::errno_text(errno);
@@ -27959,7 +28669,9 @@ NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
       trial.adopting = true;
       trial.detail.status = TrialJobStatus::unknown;  // until the platform has said what became of it
       trial.start_recorded = known.open_run->started;
+      trial.intended_at = known.open_run->at;
       trial.placement = known.open_run->placement;
+      trial.detail.environment = trial.placement.node;
       trial.detail.job = known.open_run->job;
       trial.detail.final_value = known.final_value;
       trial.intermediates = known.intermediates;
@@ -27977,13 +28689,25 @@ NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
   }
 }
 
+NNI_INLINE void Ledger::recall(const TrialJobDetail& known) {
+  const auto found = trials_.find(known.trial);
+  if (found == trials_.end()) return;
+  TrialJobDetail& detail = found->second.detail;
+  detail.submit_time = known.submit_time;
+  if (!found->second.adopting) return;
+  detail.url = known.url;
+  detail.working_directory = known.working_directory;
+}
+
 NNI_INLINE std::vector<Intent> Ledger::open_intents() const {
   std::vector<Intent> intents;
   for (const auto& [id, trial] : trials_) {
     if (!trial.adopting) continue;
     Intent intent;
     intent.run = trial.run;
+    intent.at = trial.intended_at;
     intent.job = trial.detail.job;
+    intent.started = trial.start_recorded;
     intent.placement = trial.placement;
     intents.push_back(std::move(intent));
   }
@@ -27994,7 +28718,7 @@ NNI_INLINE std::vector<Intent> Ledger::open_intents() const {
 NNI_INLINE std::vector<RetryLater> Ledger::pauses(TimePoint now) const {
   std::vector<RetryLater> pauses;
   for (const auto& [id, trial] : trials_)
-    if (trial.pausing) {
+    if (trial.pausing && trial.pause > Duration::zero()) {
       const Duration left = trial.ended_at + trial.pause - now;
       pauses.emplace_back(id, std::clamp(left, Duration::zero(), trial.pause));
     }
@@ -28041,16 +28765,20 @@ NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transiti
     return;
   }
   trial.submitted = true;
+  // Only what goes on is told to the scheduler.
+  trial.holds_place = report.state == JobReport::State::running;
   ++counts_.live;
   trial.detail.status = TrialJobStatus::waiting;
   if (!report.job.empty()) trial.detail.job = report.job;
-  if (report.state == JobReport::State::running) {
-    if (report.started != TimePoint{}) {
-      JobStarted begin{report.run, report.job, report.started};
-      started(begin, out);
-    }
-    return;
+  if (report.started != TimePoint{}) {
+    // What the report leaves out is as it was recorded.
+    JobStarted begin{report.run, trial.detail.job, report.started};
+    begin.url = report.url.empty() ? trial.detail.url : report.url;
+    begin.working_directory =
+        report.working_directory.empty() ? trial.detail.working_directory : report.working_directory;
+    started(begin, out);
   }
+  if (report.state == JobReport::State::running) return;
   JobEnd end = report.end;
   if (report.state == JobReport::State::unknown) {
     end.kind = EndKind::lost;
@@ -28105,8 +28833,10 @@ NNI_INLINE void Ledger::intend(TrialId id, TrialJobForm form, TimePoint now, Tra
   trial.run = RunId{id, trial.detail.attempts};
   ++trial.detail.attempts;
   trial.submitted = true;
+  trial.holds_place = true;
   trial.start_recorded = false;
   trial.placement = form.placement;
+  trial.detail.environment = form.placement.node;
   ++counts_.live;
   out.records.emplace_back(std::in_place_type<RunIntended>, trial.run, form.placement, now);
   form.run = trial.run;
@@ -28137,6 +28867,8 @@ NNI_INLINE void Ledger::event(const JobEvent& what, TimePoint, Transition& out) 
   }
 }
 
+NNI_INLINE void Ledger::lost_with_manager(const JobEnded& what, Transition& out) { ended(what, true, out); }
+
 NNI_INLINE void Ledger::started(const JobStarted& what, Transition& out) {
   Trial* trial = find_live(what.run);
   if (!trial || trial->detail.status == TrialJobStatus::running) return;
@@ -28164,8 +28896,13 @@ NNI_INLINE void Ledger::metric(Metric what, Receipt receipt, Transition& out) {
   const bool is_final = what.kind == MetricKind::final;
   const Strength strength = is_final ? Strength::synced : Strength::written;
   if (!trial) {
-    // It is kept all the same: the store knows the run, and the trial must not wait for ever.
+    // It is kept all the same if a store can know the trial, which must not wait for ever.
     ++counts_.late;
+    const bool ordered = what.run.trial.number != 0 && what.run.trial.number <= counts_.ordered;
+    if (!ordered) {
+      out.effects.emplace_back(Strength::now, Acknowledge{receipt});
+      return;
+    }
     out.records.emplace_back(std::in_place_type<MetricReceived>, std::move(what));
     out.effects.emplace_back(strength, Acknowledge{receipt});
     return;
@@ -28218,7 +28955,8 @@ NNI_INLINE void Ledger::ended(const JobEnded& what, bool with_manager, Transitio
   if (trial->detail.status == TrialJobStatus::running) --counts_.running;
   --counts_.live;
   trial->submitted = false;
-  out.effects.emplace_back(Strength::now, Release{std::exchange(trial->placement, {})});
+  if (std::exchange(trial->holds_place, false))
+    out.effects.emplace_back(Strength::now, Release{std::exchange(trial->placement, {})});
   out.effects.emplace_back(Strength::written, Forget{what.run});
   const TrialJobStatus status = status_after(*trial, what.end);
   if (status == TrialJobStatus::sys_canceled) {
@@ -28278,8 +29016,11 @@ NNI_INLINE TrialOutcome Ledger::outcome_of(const Trial& trial) const {
   outcome.status = trial.detail.status;
   if (trial.detail.final_value) {
     outcome.value = metric_scalar(*trial.detail.final_value);
-  } else if (outcome.status == TrialJobStatus::early_stopped && !trial.history.empty()) {
-    outcome.value = trial.history.back();
+  } else if (outcome.status == TrialJobStatus::early_stopped) {
+    // A store gives the finite numbers of a history, and a resume must tell the same.
+    const auto last =
+        std::find_if(trial.history.rbegin(), trial.history.rend(), [](double number) { return std::isfinite(number); });
+    if (last != trial.history.rend()) outcome.value = *last;
   }
   if (outcome.value && !std::isfinite(*outcome.value)) {
     outcome.value.reset();
@@ -28317,8 +29058,10 @@ NNI_INLINE void Ledger::cancel(TrialId id, StopReason why, TimePoint now, Transi
   if (trial.submitted) {
     if (trial.told_to_stop) return;
     trial.told_to_stop = why;
-    // Behind the submission of the same run, which waits for the same strength.
-    out.effects.emplace_back(options_.submit_strength, Cancel{trial.run, why});
+    // Behind the submission of the same run, which waits for the same strength; behind nothing when that is over: who
+    // stops must not wait until a disk has space.
+    const bool begun = trial.detail.status == TrialJobStatus::running;
+    out.effects.emplace_back(begun ? Strength::now : options_.submit_strength, Cancel{trial.run, why});
     return;
   }
   if (why == StopReason::experiment_end) return;
@@ -28666,6 +29409,10 @@ namespace nni::transport::detail {
 
 inline constexpr std::size_t tail_chunk = 64 * 1024;
 
+// Beyond this, what trials have written waits in their files.
+inline constexpr std::size_t most_tail_messages = 10'000;
+inline constexpr std::size_t most_tail_bytes = 16 * 1024 * 1024;
+
 /// A directory of this machine for as long as files are on their way to the storage.
 class OutgoingFiles {
  public:
@@ -28840,34 +29587,42 @@ NNI_INLINE awaitable<void> TailCore::follow(TailPtr tail) {
   while (true) {
     const bool last = tail->over;
     auto looking = look(tail);
-    const bool grew = co_await std::move(looking);
-    if (last) break;
-    if (tail->over) continue;
-    auto watching = watch(tail);
-    const bool watched = co_await std::move(watching);
-    if (watched) continue;
-    if (tail->over) continue;
-    if (grew) wait = settings_.first_pause;
+    const Look outcome = co_await std::move(looking);
+    const bool failed = outcome == Look::failed;
+    if (last && !failed) break;
+    if (!last && tail->over) continue;
+    // A change that could not be read is not told again.
+    if (!failed) {
+      auto watching = watch(tail);
+      const bool watched = co_await std::move(watching);
+      if (watched) continue;
+      if (tail->over) continue;
+    }
+    if (outcome == Look::grew) wait = settings_.first_pause;
     auto pausing = pause(tail, wait);
     co_await std::move(pausing);
     wait = std::min(wait * 2, settings_.longest_pause);
   }
-  if (const auto torn = tail->reader.finish()) take(*tail, *torn);
+  while (const auto left = tail->reader.finish()) take(*tail, *left);
   tail->done = true;
   tail->told.notify();
   forget(*tail);
 }
 
 // Reads to the end of the file. A storage that fails is asked again later: what it holds is not lost.
-NNI_INLINE awaitable<bool> TailCore::look(TailPtr tail) {
-  bool grew = false;
+NNI_INLINE awaitable<TailCore::Look> TailCore::look(TailPtr tail) {
+  Look outcome = Look::nothing;
   std::string trouble;
   try {
     bool more = true;
     while (more) {
+      while (has_more_than(most_tail_messages, most_tail_bytes)) {
+        auto room = room_.wait();
+        co_await std::move(room);
+      }
       auto reading = read_more(tail);
       more = co_await std::move(reading);
-      grew = grew || more;
+      if (more) outcome = Look::grew;
     }
   } catch (const Error& error) {
     if (async::is_cancellation(std::current_exception())) throw;
@@ -28878,7 +29633,8 @@ NNI_INLINE awaitable<bool> TailCore::look(TailPtr tail) {
   }
   if (!trouble.empty() && !std::exchange(told_trouble_, true))
     context_->log().warning("file tail", "results could not be read and are asked for again: " + trouble);
-  co_return grew;
+  if (!trouble.empty()) outcome = Look::failed;
+  co_return outcome;
 }
 
 NNI_INLINE awaitable<bool> TailCore::read_more(TailPtr tail) {
@@ -28907,6 +29663,7 @@ NNI_INLINE void TailCore::take(Tail& tail, const trial::MetricsFileItem& item) {
 NNI_INLINE void TailCore::push(Tail& tail, TrialMessage message) {
   if (closed_) return;
   ++tail.undelivered;
+  message_bytes_ += message.metric.value.size() + message.text.size();
   messages_.push_back(std::move(message));
   arrived_.notify();
 }
@@ -28920,6 +29677,8 @@ NNI_INLINE awaitable<TrialMessage> TailCore::next() {
   }
   TrialMessage message = std::move(messages_.front());
   messages_.pop_front();
+  message_bytes_ -= message.metric.value.size() + message.text.size();
+  if (!has_more_than(most_tail_messages / 2, most_tail_bytes / 2)) room_.notify();
   if (const auto found = tails_.find(message.metric.run); found != tails_.end()) {
     const TailPtr tail = found->second;
     // A reader that waits for its file must not be woken by this.
@@ -28959,6 +29718,7 @@ NNI_INLINE awaitable<void> TailCore::close() {
   for (auto& [run, tail] : tails_) tail->told.notify();
   tails_.clear();
   messages_.clear();
+  message_bytes_ = 0;
 }
 
 }  // namespace nni::transport::detail
@@ -29003,7 +29763,7 @@ NNI_INLINE void FileTail::resume(RunId run) { core_->resume(run); }
 NNI_INLINE EnvironmentVariables FileTail::environment(RunId run) {
   EnvironmentVariables result;
   result["NNI_SYS_DIR"] = core_->directory_in_trial(run).string();
-  // The values with which NNI's library appends to a file; any other platform makes it print (trial protocol, 7.2).
+  // The values with which NNI's library appends to a file; any other platform makes it print.
   result["NNI_PLATFORM"] = "local";
   result["NNI_TRIAL_COMMAND_CHANNEL"] = "";
   result["REUSE_MODE"] = "false";
@@ -29994,6 +30754,12 @@ class Courier::Attempts {
     pause_ = std::min(pause_ * 2, courier_.options_.longest_pause);
   }
 
+  // The manager is there: what fails later begins anew.
+  void worked() {
+    since_.reset();
+    pause_ = courier_.options_.first_pause;
+  }
+
  private:
   Courier& courier_;
   Duration pause_;
@@ -30096,6 +30862,7 @@ NNI_INLINE Parameters Courier::request_parameters() {
   while (true) {
     const std::optional<LinkAnswer> answer =
         asked ? attempt("GET", {}, {}) : attempt("PUT", question, "application/json");
+    if (answer) attempts.worked();
     if (!answer) {
       attempts.failed();
       asked = false;  // a manager that was started anew does not know of the question
@@ -30140,6 +30907,13 @@ NNI_INLINE std::size_t utf8_length(std::string_view text) noexcept {
   const bool surrogate = lead == 0xed && byte(1) >= 0xa0;
   const bool too_large = lead == 0xf4 && byte(1) >= 0x90;
   return overlong || surrogate || too_large ? 0 : length;
+}
+
+/// A character that stands for itself in a string, quotes and backslashes aside. What is not ASCII is looked at as UTF-8,
+/// whether `char` has a sign on this machine or not.
+NNI_INLINE bool is_plain(char letter) noexcept {
+  const auto code = static_cast<unsigned char>(letter);
+  return code >= 0x20 && code < 0x80;
 }
 
 NNI_INLINE void append_utf8(std::string& text, unsigned point) {
@@ -30203,7 +30977,7 @@ NNI_INLINE bool JsonScanner::string(std::string& value) {
   if (!accept('"')) return false;
   while (at_ < text_.size()) {
     const std::size_t from = at_;
-    while (at_ < text_.size() && text_[at_] >= ' ' && text_[at_] != '"' && text_[at_] != '\\') ++at_;
+    while (at_ < text_.size() && is_plain(text_[at_]) && text_[at_] != '"' && text_[at_] != '\\') ++at_;
     value.append(text_, from, at_ - from);
     if (at_ == text_.size()) return false;
     const char letter = text_[at_];
@@ -30267,7 +31041,7 @@ NNI_INLINE bool JsonScanner::pass_string() noexcept {
         return false;
       continue;
     }
-    if (letter >= ' ') {
+    if (is_plain(letter)) {
       ++at_;
       continue;
     }
@@ -30609,10 +31383,15 @@ NNI_INLINE std::optional<MetricsFileItem> MetricsFileReader::skip() {
 }
 
 NNI_INLINE std::optional<MetricsFileItem> MetricsFileReader::finish() {
-  if (at_ == buffer_.size()) return std::nullopt;
-  std::string text = "a record that ends in its middle: " + shortened(std::string_view(buffer_).substr(at_));
-  consume(buffer_.size() - at_);
-  return MetricsFileItem(false, std::move(text), position_);
+  while (at_ < buffer_.size()) {
+    if (std::optional<MetricsFileItem> whole = next()) return whole;
+    if (at_ == buffer_.size()) break;
+    std::optional<MetricsFileItem> torn = skip();
+    if (!torn) continue;
+    torn->text.insert(0, "a record that ends in its middle: ");
+    return torn;
+  }
+  return std::nullopt;
 }
 
 }  // namespace nni::trial
@@ -31307,22 +32086,41 @@ NNI_INLINE void Parzen::add_axis(const float* columns, std::size_t axis, float a
   for (std::size_t lane = 0; lane < lanes; ++lane) sum[lane] += peaks[lane] - active[lane] * loss[lane];
 }
 
+/// The smallest `exp_of_negative` below this is nothing beside the prior.
+inline constexpr float far_above = 40.0F;
+
 NNI_INLINE double Parzen::log_density(std::span<const float> point, double prior_weight) const {
   std::array<float, lanes> total{};
+  std::array<float, lanes> sum;
   const std::size_t blocks = (size_ + lanes - 1) / lanes;
-  for (std::size_t block = 0; block < blocks; ++block) {
-    const float* const columns = column(block, 0);
-    std::array<float, lanes> sum;
-    for (std::size_t lane = 0; lane < lanes; ++lane) sum[lane] = columns[lane] - highest_;
+  const auto add_up = [&](const float* columns) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) sum[lane] = columns[lane];
     for (std::size_t axis = 0; axis < point.size(); ++axis)
       if (!std::isnan(point[axis])) add_axis(columns, axis, point[axis], sum.data());
-    for (std::size_t lane = 0; lane < lanes; ++lane) total[lane] += columns[lanes + lane] * exp_of_negative(sum[lane]);
+  };
+  float top = highest_;
+  if (highest_ > far_above) {
+    // On many axes all kernels lie so far below the bound that nothing would be left of them but the smallest floats.
+    top = std::numeric_limits<float>::lowest();
+    for (std::size_t block = 0; block < blocks; ++block) {
+      const float* const columns = column(block, 0);
+      add_up(columns);
+      for (std::size_t lane = 0; lane < lanes; ++lane)
+        if (columns[lanes + lane] > 0.0F) top = std::max(top, sum[lane]);
+    }
+  }
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const float* const columns = column(block, 0);
+    add_up(columns);
+    // Kernels of weight 0 may lie above.
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      total[lane] += columns[lanes + lane] * exp_of_negative(std::min(sum[lane] - top, 0.0F));
   }
   double kernels = 0.0;
   for (const float share : total) kernels += static_cast<double>(share);
   // Far from all kernels only the prior is left, which keeps the logarithm finite.
   const double prior = std::log(prior_weight);
-  const double seen = static_cast<double>(highest_) + std::log(kernels);
+  const double seen = static_cast<double>(top) + std::log(kernels);
   const double larger = std::max(prior, seen);
   return larger + std::log1p(std::exp(std::min(prior, seen) - larger)) - std::log(prior_weight + weight_);
 }

@@ -580,6 +580,9 @@ struct ServiceTrials {
   std::function<TrialJobForm(RunId)> fails{};               ///< ends by itself, otherwise
   std::function<TrialJobForm(RunId)> runs_until_stopped{};  ///< ends only when it is cancelled
   std::function<TrialJobForm(RunId)> cannot_start{};        ///< absent where nothing can fail to start
+  /// Succeeds only if its variable NNI_CONFORMANCE is `it's here`, which the suite adds to the form. Absent where trials
+  /// are callables.
+  std::function<TrialJobForm(RunId)> needs_variable{};
   std::function<TrialJobForm(RunId)> reports{};  ///< reports 0.25, 0.5 and finally 0.75; absent without messages
 };
 
@@ -601,6 +604,7 @@ class ServiceSuite {
 
   void run() {
     one("ends", &ServiceSuite::ends);
+    if (trials_.needs_variable) one("variables", &ServiceSuite::variables);
     one("same run twice", &ServiceSuite::same_run_twice);
     one("cancel", &ServiceSuite::cancels);
     one("cancelled reader", &ServiceSuite::reader_is_cancelled);
@@ -709,6 +713,18 @@ class ServiceSuite {
           3, "a command that cannot start is an end with a reason, not an exception",
           never.ended == 1 && never.end.kind == EndKind::not_started && !never.end.message.empty(), never.end.message);
     }
+  }
+
+  awaitable<void> variables(S& service, Context&) {
+    TrialJobForm form = trials_.needs_variable(run_of(1));
+    form.environment["NNI_CONFORMANCE"] = "it's here";
+    auto submitting = submit(service, std::move(form), run_of(1));
+    co_await std::move(submitting);
+    auto hearing = listen(service, 1);
+    co_await std::move(hearing);
+    const JobEnd& end = heard_[run_of(1)].end;
+    report_.check(3, "what runs has the variables of its form", end.succeeded(),
+                  std::string(to_string(end.kind)) + " " + std::to_string(end.code) + " " + end.message);
   }
 
   awaitable<void> same_run_twice(S& service, Context&) {
@@ -1237,6 +1253,25 @@ awaitable<void> check_reopening(std::optional<D>& store, Reopen reopen, Conforma
         seen && seen->status == TrialJobStatus::user_canceled && seen->start_time == StoreScript::time_of(3, 2) &&
             !seen->final_value && seen->job == StoreScript::job_of(RunId{TrialId{3}, 0}));
   }
+
+  std::vector<StoreEvent> spent =
+      StoreScript()
+          .ordered(4)
+          .intended(4)
+          .started(4)
+          .paused(4)
+          .intended(4, 1)
+          .started(4, 1)
+          .end(4, 1, JobEnd(EndKind::exited, 1), TrialJobStatus::failed, true)
+          .intended(4, 2)
+          .events();
+  std::get<RunEnded>(spent[spent.size() - 2]).retries = 2;
+  store->append(spent);
+  auto beginning = reopen();
+  const ExperimentSnapshot fresh = co_await std::move(beginning);
+  report.check(3, "a trial that is opened again after its end has all of its retries",
+               fresh.unfinished.size() == 2 && fresh.unfinished[1].trial.number == 4 &&
+                   fresh.unfinished[1].attempts == 3 && fresh.unfinished[1].retries == 0);
 }
 
 /// Results from elsewhere.

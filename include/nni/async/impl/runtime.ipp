@@ -54,10 +54,11 @@ class Runtime::StopSignals {
     int none = -1;
     if (!detail::stop_signal_state().pipe.compare_exchange_strong(none, write_end_)) {
       ::close(write_end_);
-      throw Error{Errc::in_use,
-                  "another experiment or runtime of this process already handles SIGINT and SIGTERM; set "
-                  ".handle_signals = false in "
-                  "the options of one of them"};
+      throw Error{
+          Errc::in_use,
+          "another experiment or runtime of this process already handles SIGINT and SIGTERM; set "
+          ".handle_signals = false in "
+          "the options of one of them"};
     }
     detail::stop_signal_state().seen = 0;
 
