@@ -106,6 +106,8 @@ class Memory::Records {
   }
 
   void take(const RunEnded& event) {
+    // One that was to run again and is stopped before has ended twice.
+    if (finished_.contains(event.run.trial)) open_again(event.run.trial);
     const auto found = open_.find(event.run.trial.number);
     if (found == open_.end()) throw unknown(event.run.trial);
     found->second.trial.ended(event);
@@ -124,6 +126,7 @@ class Memory::Records {
     Entry& entry = open_[trial.number];
     entry.trial.has_run = true;
     entry.trial.attempt = finished.detail.attempts - 1;
+    entry.trial.started_at = finished.detail.start_time;
     entry.trial.detail = std::move(finished.detail);
     entry.metrics = std::move(finished.metrics);
   }

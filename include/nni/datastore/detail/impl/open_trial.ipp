@@ -84,6 +84,8 @@ NNI_INLINE void OpenTrial::ended(const RunEnded& event) {
   detail.start_time = started_at;
   detail.end_time = event.at;
   detail.is_early_stopped = event.status == TrialJobStatus::early_stopped;
+  detail.exit_code.reset();
+  detail.signal.reset();
   if (event.end.kind == EndKind::exited) detail.exit_code = event.end.code;
   if (event.end.kind == EndKind::signalled) detail.signal = event.end.code;
 }
