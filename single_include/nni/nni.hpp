@@ -18854,6 +18854,8 @@ NNI_INLINE void OpenTrial::ended(const RunEnded& event) {
   detail.start_time = started_at;
   detail.end_time = event.at;
   detail.is_early_stopped = event.status == TrialJobStatus::early_stopped;
+  detail.exit_code.reset();
+  detail.signal.reset();
   if (event.end.kind == EndKind::exited) detail.exit_code = event.end.code;
   if (event.end.kind == EndKind::signalled) detail.signal = event.end.code;
 }
@@ -20992,6 +20994,8 @@ class Memory::Records {
   }
 
   void take(const RunEnded& event) {
+    // One that was to run again and is stopped before has ended twice.
+    if (finished_.contains(event.run.trial)) open_again(event.run.trial);
     const auto found = open_.find(event.run.trial.number);
     if (found == open_.end()) throw unknown(event.run.trial);
     found->second.trial.ended(event);
@@ -21010,6 +21014,7 @@ class Memory::Records {
     Entry& entry = open_[trial.number];
     entry.trial.has_run = true;
     entry.trial.attempt = finished.detail.attempts - 1;
+    entry.trial.started_at = finished.detail.start_time;
     entry.trial.detail = std::move(finished.detail);
     entry.metrics = std::move(finished.metrics);
   }

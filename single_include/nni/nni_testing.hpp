@@ -1272,6 +1272,21 @@ awaitable<void> check_reopening(std::optional<D>& store, Reopen reopen, Conforma
   report.check(3, "a trial that is opened again after its end has all of its retries",
                fresh.unfinished.size() == 2 && fresh.unfinished[1].trial.number == 4 &&
                    fresh.unfinished[1].attempts == 3 && fresh.unfinished[1].retries == 0);
+
+  // One that was to be opened again, and was stopped before that.
+  const std::vector<StoreEvent> twice =
+      StoreScript().failed(5).end(5, 0, stopped, TrialJobStatus::user_canceled, true).events();
+  store->append(twice);
+  auto last = reopen();
+  const ExperimentSnapshot counted = co_await std::move(last);
+  auto looking = store->load(TrialId{5});
+  const std::optional<TrialJobDetail> ended = co_await std::move(looking);
+  report.check(5, "a trial that ends twice is seen through its last end",
+               ended && ended->status == TrialJobStatus::user_canceled && !ended->signal &&
+                   ended->message == "stopped before it started" && ended->start_time == StoreScript::time_of(5, 2));
+  report.check(3, "and it is counted once, by that",
+               counted.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 0 &&
+                   counted.by_status[static_cast<std::size_t>(TrialJobStatus::user_canceled)] == 2);
 }
 
 /// Results from elsewhere.
