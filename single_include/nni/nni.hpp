@@ -4346,7 +4346,7 @@ class Ledger {
   /// A training service told `what`. For `JobEnded` all messages of the run must have been given before.
   void event(const JobEvent& what, TimePoint now, Transition& out);
 
-  /// The end of an adopted run that was lost because the last manager died; it costs no retry.
+  /// The end, `what`, of an adopted run that was lost because the last manager died; it costs no retry.
   void lost_with_manager(const JobEnded& what, Transition& out);
 
   /// A trial said `what`.
@@ -14333,7 +14333,7 @@ namespace nni::process {
 #endif
 }
 
-/// Signals the process of a descriptor; nobody else can have its id meanwhile.
+/// Sends `signal` to the process of the descriptor `file`; nobody else can have its id meanwhile.
 /// @returns  0, or -1 and `errno`
 inline int signal_pidfd(int file, int signal) noexcept {
 #if defined(SYS_pidfd_send_signal)

@@ -20,7 +20,7 @@ namespace nni::process {
 #endif
 }
 
-/// Signals the process of a descriptor; nobody else can have its id meanwhile.
+/// Sends `signal` to the process of the descriptor `file`; nobody else can have its id meanwhile.
 /// @returns  0, or -1 and `errno`
 inline int signal_pidfd(int file, int signal) noexcept {
 #if defined(SYS_pidfd_send_signal)

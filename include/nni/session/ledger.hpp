@@ -123,7 +123,7 @@ class Ledger {
   /// A training service told `what`. For `JobEnded` all messages of the run must have been given before.
   void event(const JobEvent& what, TimePoint now, Transition& out);
 
-  /// The end of an adopted run that was lost because the last manager died; it costs no retry.
+  /// The end, `what`, of an adopted run that was lost because the last manager died; it costs no retry.
   void lost_with_manager(const JobEnded& what, Transition& out);
 
   /// A trial said `what`.
