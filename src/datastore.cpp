@@ -9,6 +9,7 @@
 #include <nni/datastore/detail/impl/owner_lock.ipp>
 #include <nni/datastore/detail/impl/packed_trials.ipp>
 #include <nni/datastore/detail/impl/record_lane.ipp>
+#include <nni/datastore/detail/impl/tags.ipp>
 #include <nni/datastore/impl/convert.ipp>
 #include <nni/datastore/impl/journal.ipp>
 #include <nni/datastore/impl/memory.ipp>

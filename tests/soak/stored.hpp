@@ -30,6 +30,7 @@ inline std::string text_of(const nni::TrialJobDetail& trial) {
   text += " exit " + (trial.exit_code ? std::to_string(*trial.exit_code) : "-");
   text += " signal " + (trial.signal ? std::to_string(*trial.signal) : "-");
   text += " at " + trial.url + ' ' + trial.working_directory + ' ' + trial.environment;
+  for (const std::string& tag : trial.tags) text += " #" + tag;
   text += trial.is_early_stopped ? " stopped early" : "";
   return text;
 }

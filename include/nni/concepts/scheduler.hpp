@@ -32,4 +32,15 @@ concept Scheduler =
       { s.release(held) } noexcept -> std::same_as<void>;
     };
 
+/// False for a scheduler that can give no devices to trials, and says so with `static constexpr bool hands_out_gpus = false;`.
+/// Then asking for GPUs in the options is an error before anything starts.
+///
+/// @tparam S  scheduler
+template <class S>
+inline constexpr bool hands_out_gpus = true;
+
+template <class S>
+  requires requires { S::hands_out_gpus; }
+inline constexpr bool hands_out_gpus<S> = S::hands_out_gpus;
+
 }  // namespace nni

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <nni/core/ids.hpp>
 #include <nni/core/metric.hpp>
@@ -37,6 +38,7 @@ class JobStarted {
   TimePoint at{};                 ///< when, by the wall clock
   std::string url;                ///< where a person can look at it
   std::string working_directory;  ///< where its output files are
+  std::vector<std::string> tags;  ///< words of the platform about how it runs, for people and their filters
 };
 
 /// A run has ended. Exactly one per submitted run.

@@ -149,6 +149,7 @@ class JobReport {
   JobEnd end;                     ///< how it ended, for `ended`
   std::string url;                ///< where a person can look at it; empty when the platform does not say
   std::string working_directory;  ///< where its output files are; likewise
+  std::vector<std::string> tags;  ///< words of the platform about how it runs; likewise
 };
 
 /// What a tuner is told when a trial has ended.
@@ -189,7 +190,7 @@ class TrialJobDetail {
   std::optional<TimePoint> end_time;       ///< when its last run ended; absent before
   std::optional<std::string> final_value;  ///< JSON text of the first final result
   JobId job;                               ///< what the platform calls its last run
-  std::vector<std::string> tags;           ///< of NNI's interface; free for the platform
+  std::vector<std::string> tags;           ///< words of the platform about its last run
   std::string url;                         ///< where a person can look at it
   std::string working_directory;           ///< where it writes
   std::string environment;                 ///< `envId` of NNI's interface: the machine or environment that it ran on

@@ -109,7 +109,8 @@ Experiment<Service, Policies...>::Experiment(
       advisor_(make_advisor(policies)) {
   // An advisor that gives each trial its command may leave the common one out.
   constexpr bool brings_commands = requires { advisor_type::brings_commands; };
-  check(options_, service_.capabilities().needs_command && !(brings_commands && options_.trial_command.empty()));
+  check(options_, service_.capabilities().needs_command && !(brings_commands && options_.trial_command.empty()),
+        hands_out_gpus<scheduler_type>);
   space_ = space_of(advisor_);
   control_ = std::make_shared<detail::ControlCore>(options_, Parts::updates_space);
   working_directory_ =

@@ -70,10 +70,11 @@ struct ExperimentOptions {
 
 /// Checks what can be checked without a platform.
 ///
-/// @param options        to check
-/// @param needs_command  the service runs commands: true asks for a `trial_command`, false refuses one
-/// @throws ConfigError   with every problem: key path, value, and what would be right
-void check(const ExperimentOptions& options, bool needs_command);
+/// @param options         to check
+/// @param needs_command   the service runs commands: true asks for a `trial_command`, false refuses one
+/// @param hands_out_gpus  the scheduler can give devices to trials: false refuses a `trial_gpu_number` above zero
+/// @throws ConfigError    with every problem: key path, value, and what would be right
+void check(const ExperimentOptions& options, bool needs_command, bool hands_out_gpus = true);
 
 namespace detail {
 
@@ -82,6 +83,8 @@ namespace detail {
 void check_concurrency(std::size_t trials, ProblemList& problems);
 void check_max_trials(const std::optional<std::uint64_t>& trials, ProblemList& problems);
 void check_duration(const char* key, const std::optional<Duration>& duration, ProblemList& problems);
+/// Why so many GPUs cannot be asked of a scheduler that counts none.
+[[nodiscard]] std::string no_gpus(int wanted);
 /// @}
 
 }  // namespace detail

@@ -22,6 +22,8 @@ void TrainingSession<Service, Policies...>::check_form(const TrialJobForm& form)
         "command", "\"" + form.command.to_string() + "\" cannot be run by a service whose trials are callables");
   if (form.request.gpus && *form.request.gpus < 0)
     problems.add("request", std::to_string(*form.request.gpus) + " GPUs are fewer than none");
+  if (!hands_out_gpus<typename Inner::scheduler_type> && form.request.gpus.value_or(0) > 0)
+    problems.add("request", detail::no_gpus(*form.request.gpus));
   problems.throw_if_any();
 }
 

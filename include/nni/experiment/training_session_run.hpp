@@ -31,7 +31,11 @@ void TrainingSession<Service, Policies...>::set_cluster_metadata(
   } else if (!detail::is_session_key(key)) {
     detail::throw_unknown_metadata(key, to_json_text(value), Service::platform, {});
   }
-  detail::bind_metadata(options_, key, value);
+  TrainingSessionOptions bound = options_;
+  detail::bind_metadata(bound, key, value);
+  if (!hands_out_gpus<typename Inner::scheduler_type> && bound.trial_gpu_number.value_or(0) > 0)
+    throw config_error("trial_config.gpuNum", detail::no_gpus(*bound.trial_gpu_number));
+  options_ = std::move(bound);
 }
 
 template <class Service, class... Policies>

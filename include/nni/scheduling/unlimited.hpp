@@ -12,6 +12,7 @@ namespace nni::scheduling {
 class Unlimited {
  public:
   using role = nni::role::scheduler;
+  static constexpr bool hands_out_gpus = false;  ///< an option that asks for some is refused before anything starts
 
   PlacementResult place(const ResourceRequest& want, const ResourceSnapshot&) {
     if (want.gpus.value_or(0) > 0)

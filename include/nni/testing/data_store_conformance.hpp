@@ -245,9 +245,11 @@ class StoreSuite {
     here.store->append(end);
     auto loading = here.store->load(TrialId{1});
     const std::optional<TrialJobDetail> trial = co_await std::move(loading);
-    report_.check(5, "a trial is seen through its last attempt",
-                  trial && trial->attempts == 2 && trial->status == TrialJobStatus::succeeded &&
-                      trial->final_value == "0.75" && trial->job == StoreScript::job_of(RunId{TrialId{1}, 1}));
+    report_.check(
+        5, "a trial is seen through its last attempt",
+        trial && trial->attempts == 2 && trial->status == TrialJobStatus::succeeded && trial->final_value == "0.75" &&
+            trial->job == StoreScript::job_of(RunId{TrialId{1}, 1}) &&
+            trial->tags == StoreScript::tags_of(RunId{TrialId{1}, 1}));
     auto listing = here.store->metrics(TrialId{1});
     const std::vector<Metric> values = co_await std::move(listing);
     std::string text;
@@ -321,6 +323,8 @@ class StoreSuite {
         good && good->trial == run.trial && good->attempts == 1 && good->status == TrialJobStatus::succeeded &&
             good->parameter.value == 0 && good->parameters == StoreScript::parameters_of(1) &&
             good->final_value == "0.5" && good->job == StoreScript::job_of(run));
+    report_.check(
+        5, "a trial comes back with the tags of its platform", good && good->tags == StoreScript::tags_of(run));
     report_.check(
         5, "a trial comes back with its times and its exit code",
         good && good->submit_time == StoreScript::time_of(1, 0) && good->start_time == StoreScript::time_of(1, 2) &&

@@ -34,6 +34,12 @@ class StoreScript {
   }
   /// What the platform calls a run.
   [[nodiscard]] static JobId job_of(RunId run) { return JobId("job-" + to_string(run)); }
+  /// What the platform says about how a run goes: a word that follows from it, and one that has to be escaped.
+  [[nodiscard]] static std::vector<std::string> tags_of(RunId run) {
+    std::vector<std::string> tags(1, "tag-" + to_string(run));
+    tags.emplace_back("a \"b\"");
+    return tags;
+  }
   /// A profile in which every member is set.
   /// @param id        of the experiment
   /// @param status    of the experiment
@@ -83,6 +89,7 @@ class StoreScript {
     JobStarted begin(run, job_of(run), time_of(trial, 2));
     begin.url = "http://example.invalid/" + to_string(run);
     begin.working_directory = "/trials/" + to_string(run);
+    begin.tags = tags_of(run);
     events_.emplace_back(RunStarted(std::move(begin)));
     return *this;
   }

@@ -55,7 +55,7 @@ class AsAdvisor {
   void replay(const TrialOutcome& outcome, std::span<const double> history) {
     const RunId run{outcome.trial, 0};
     if (!history.empty()) static_cast<void>(assessor_.assess(run, history));
-    assessor_.trial_ended(run, outcome.succeeded());
+    assessor_.trial_ended(run, outcome.status == TrialJobStatus::succeeded);
     tuner_.observe(outcome);
     use(outcome.parameter);
   }

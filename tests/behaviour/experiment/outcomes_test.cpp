@@ -150,6 +150,22 @@ TEST_CASE("experiment: every wrong option is named at once, before anything star
   }
 }
 
+TEST_CASE("experiment: GPUs are refused before anything starts where nobody can hand them out",
+          "[experiment][errors]") {
+  int calls = 0;
+  ExperimentOptions options = quiet(1);
+  options.trial_gpu_number = 2;
+
+  CHECK_THROWS_WITH((Experiment{options, platforms::InProcess{[&calls](TrialHandle&) { ++calls; }}}),
+                    Catch::Contains("trial_gpu_number") && Catch::Contains("2 cannot be given"));
+  CHECK(calls == 0);
+
+  options.trial_gpu_number = 0;
+  Experiment hidden{options, platforms::InProcess{[&calls](TrialHandle&) { ++calls; }}};
+  CHECK(hidden.run().count(TrialJobStatus::succeeded) == 1);
+  CHECK(calls == 1);
+}
+
 TEST_CASE("experiment: a summary is JSON and CSV", "[experiment]") {
   Experiment experiment{quiet(2, 1), platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(2.0); }},
                         tuning::Random{line(), seed(1)}};

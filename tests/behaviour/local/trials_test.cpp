@@ -24,6 +24,7 @@ LAUNCH_TEST_CASE("local: a trial that ends by itself is told with its start, its
   CHECK(started.job == job);
   CHECK(started.working_directory == place.trial(run_of(1)).string());
   CHECK(started.url == "file://" + place.trial(run_of(1)).string());
+  CHECK(started.tags == std::vector<std::string>{launch == Launch::direct ? "direct" : "keeper"});
   CHECK(end.run == run_of(1));
   CHECK(end.end.kind == EndKind::exited);
   CHECK(end.end.code == 7);

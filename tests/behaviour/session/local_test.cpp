@@ -89,6 +89,7 @@ TEST_CASE("session: a process is submitted, told of in full, and its values are 
   CHECK(end.end_time);
   CHECK(end.working_directory.find(to_string(trial)) != std::string::npos);
   CHECK(end.url == "file://" + end.working_directory);
+  CHECK(end.tags == std::vector<std::string>{"keeper"});
   CHECK(heard == std::vector<std::string>{"-1.0"});
   session.clean_up();
 }

@@ -68,6 +68,7 @@ TEST_CASE("session: wrong cluster metadata is an error that names key, value and
       {"trial_config", boost::json::object{}, {"trial_config", "{}", "\"command\""}},
       {"trial_config", "{broken", {"trial_config", "{broken", "\"command\""}},
       {"trial_config", {{"command", "a"}, {"gpuNum", -1}}, {"trial_config.gpuNum", "-1", "0 to 99999"}},
+      {"trial_config", {{"command", "a"}, {"gpuNum", 1}}, {"trial_config.gpuNum", "1 cannot be given", "set it to 0"}},
       {"trial_config", {{"command", "a"}, {"codeDir", "/no/such"}}, {"trial_config.codeDir", "/no/such", "existing"}},
       {"trial_config", {{"command", "a"}, {"image", "x"}}, {"trial_config.image", "\"x\"", "\"command\""}},
       {"multiPhase", "yes", {"multiPhase", "\"yes\"", "true or false"}},

@@ -85,6 +85,7 @@ class Account {
          << text(trial.start_time) << ' ' << text(trial.end_time) << ' ' << trial.final_value.value_or("-") << ' '
          << trial.job.value << ' ' << trial.url << ' ' << trial.working_directory << ' ' << trial.environment << ' '
          << trial.message << ' ' << text(trial.exit_code) << ' ' << text(trial.signal) << ' ' << trial.is_early_stopped;
+    for (const std::string& tag : trial.tags) out_ << ' ' << tag;
   }
   void add(const Metric& metric) {
     out_ << "\n  " << metric.run.attempt << ' ' << to_string(metric.kind) << ' ' << metric.sequence << ' '

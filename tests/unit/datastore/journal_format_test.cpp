@@ -83,6 +83,18 @@ TEST_CASE("every kind of event comes back from its line as it was", "[datastore]
   check_round_trip(bare);
 }
 
+TEST_CASE("a line whose tags are no list of texts is not understood", "[datastore][journal]") {
+  const std::string good =
+      R"({"event":"started","trial":1,"attempt":0,"at":5,"job":"j","url":"","directory":"","tags":["a","b"]})";
+  const std::optional<JournalLine> line = parse_journal_line(good);
+  REQUIRE(line);
+  CHECK(std::get<RunStarted>(line->event).started.tags == std::vector<std::string>{"a", "b"});
+  for (const char* const wrong : {"[1]", "\"a\"", "{}", "[\"a\"", "null"}) {
+    INFO(wrong);
+    CHECK_FALSE(parse_journal_line(good.substr(0, good.find("[\"a")) + wrong + "}"));
+  }
+}
+
 TEST_CASE("texts that are no JSON, or have more than one line, come back all the same", "[datastore][journal]") {
   const RunId run{TrialId{1}, 0};
   for (const char* const text :

@@ -61,6 +61,7 @@ TEST_CASE("memory: a finished trial comes back whole from its packed form", "[da
   CHECK(trial.final_value == "{\"default\": 0.75}");
   CHECK(trial.url == "http://example.invalid/" + to_string(TrialId{2}));
   CHECK(trial.working_directory == "/trials/" + to_string(TrialId{2}));
+  CHECK(trial.tags == StoreScript::tags_of(RunId{TrialId{2}, 0}));
   CHECK(trial.environment == "alpha");
   CHECK(trial.message == "segmentation fault");
   CHECK(trial.signal == 11);

@@ -3,11 +3,14 @@
 #include <chrono>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <nni/assessing/median_stop.hpp>
 #include <nni/async/event.hpp>
+#include <nni/async/runtime.hpp>
 #include <nni/testing/advisor_conformance.hpp>
 #include <nni/tuning/as_advisor.hpp>
 #include <nni/tuning/grid.hpp>
@@ -73,6 +76,21 @@ class Ordering {
 };
 static_assert(Advisor<Ordering>);
 
+// Keeps how runs ended.
+class Listening {
+ public:
+  using role = role::assessor;
+
+  explicit Listening(std::vector<bool>& heard) : heard_(&heard) {}
+
+  void start(const Objectives&) {}
+  [[nodiscard]] Verdict assess(const RunId&, std::span<const double>) { return Verdict::good; }
+  void trial_ended(const RunId&, bool succeeded) { heard_->push_back(succeeded); }
+
+ private:
+  std::vector<bool>* heard_;
+};
+
 std::string seen_of(Fault fault, testing::AdvisorSetup setup = {}) {
   return testing::check_advisor<Ordering>([fault] { return Ordering(fault); }, std::move(setup)).to_string();
 }
@@ -97,6 +115,31 @@ TEST_CASE("a tuner that comes to its end keeps the promises of an advisor", "[tu
 
   INFO(report.to_string());
   CHECK(report.passed());
+}
+
+TEST_CASE("an assessor hears by their ends which trials did well, before and after a resume", "[tuning]") {
+  using Both = tuning::AsAdvisor<tuning::Random, Listening>;
+  Runtime runtime;
+  std::vector<bool> live;
+  std::vector<bool> resumed;
+  Both first(tuning::Random({}, seed(7)), Listening(live));
+  Both second(tuning::Random({}, seed(7)), Listening(resumed));
+  runtime.run(first.start(runtime.context(), {uniform("x", 0.0, 1.0)}, {}));
+  runtime.run(second.start(runtime.context(), {uniform("x", 0.0, 1.0)}, {}));
+
+  // One without a final value did well all the same.
+  for (const TrialJobStatus status :
+       {TrialJobStatus::succeeded, TrialJobStatus::failed, TrialJobStatus::early_stopped}) {
+    TrialOutcome outcome;
+    outcome.trial = TrialId{1};
+    outcome.parameters = Parameters(std::string(R"({"x": 0.5})"));
+    outcome.status = status;
+    runtime.run(first.trial_ended(outcome));
+    second.replay(outcome, {});
+  }
+
+  CHECK(live == std::vector<bool>{true, false, false});
+  CHECK(resumed == live);
 }
 
 TEST_CASE("the suite names the promise that an advisor breaks", "[tuning][conformance]") {

@@ -23,7 +23,7 @@ namespace nni::datastore::detail {
 ///  - `nni_earlier_metrics`  values of attempts before the last one, which NNI's view of a trial does not show
 class SqliteSchema {
  public:
-  static constexpr std::int64_t version = 2;
+  static constexpr std::int64_t version = 3;
 
   /// NNI's indexes cost more than everything else together once trial ids no longer fit into a few pages, so they
   /// are dropped when an experiment outgrows this number of trials, and made anew when it is closed.

@@ -39,6 +39,7 @@ NNI_INLINE void add_last_run(std::vector<StoreEvent>& events, RunId run, const T
     JobStarted started(run, trial.job, begun);
     started.url = trial.url;
     started.working_directory = trial.working_directory;
+    started.tags = trial.tags;
     events.emplace_back(RunStarted(std::move(started)));
   }
   // A final value that came too late to count was recorded behind the end.

@@ -37,9 +37,15 @@ NNI_INLINE void check_duration(const char* key, const std::optional<Duration>& d
     problems.add(key, to_string(*duration) + " is more than a hundred years; give less, or leave it out");
 }
 
+NNI_INLINE std::string no_gpus(int wanted) {
+  return std::to_string(wanted) +
+         " cannot be given, for the scheduler does not count devices; leave it out to let trials see all of them, set "
+         "it to 0 to hide all, or use a scheduler that counts them";
+}
+
 }  // namespace detail
 
-NNI_INLINE void check(const ExperimentOptions& options, bool needs_command) {
+NNI_INLINE void check(const ExperimentOptions& options, bool needs_command, bool hands_out_gpus) {
   ProblemList problems;
   if (!detail::is_plain_name(options.id))
     problems.add(
@@ -63,6 +69,8 @@ NNI_INLINE void check(const ExperimentOptions& options, bool needs_command) {
   if (options.trial_gpu_number && *options.trial_gpu_number < 0)
     problems.add(
         "trial_gpu_number", std::to_string(*options.trial_gpu_number) + " is negative; use 0 for none or leave it out");
+  else if (!hands_out_gpus && options.trial_gpu_number.value_or(0) > 0)
+    problems.add("trial_gpu_number", detail::no_gpus(*options.trial_gpu_number));
   if (needs_command && options.trial_command.empty())
     problems.add("trial_command", "is missing; give a shell line (\"python3 train.py\") or a list of arguments");
   if (!needs_command && !options.trial_command.empty())

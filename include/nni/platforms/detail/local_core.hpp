@@ -112,6 +112,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void give_up(const std::string& reason);
   void lose(RunId run, const std::string& reason);
   std::string directory_of(RunId run) const;
+  std::vector<std::string> tags() const;
   keeper::StartOrder order_of(const TrialJobForm& form);
   JobReport report_of(const Intent& intent, const std::unordered_map<RunId, const keeper::LiveRun*>& live);
   JobEnd end_of_unknown(const Intent& intent) const;

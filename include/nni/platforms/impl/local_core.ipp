@@ -103,6 +103,11 @@ NNI_INLINE std::string LocalCore::directory_of(RunId run) const {
   return directory;
 }
 
+// By what a trial runs, which decides whether it outlives this process.
+NNI_INLINE std::vector<std::string> LocalCore::tags() const {
+  return std::vector<std::string>(1, with_keeper_ ? "keeper" : "direct");
+}
+
 NNI_INLINE void LocalCore::started(const keeper::Record& record) {
   client_->acknowledge(record.position);
   Tracked& tracked = *runs_.at(record.run);
@@ -113,6 +118,7 @@ NNI_INLINE void LocalCore::started(const keeper::Record& record) {
   JobStarted event(record.run, tracked.job, record.at);
   event.working_directory = directory_of(record.run);
   event.url = "file://" + event.working_directory;
+  event.tags = tags();
   push(std::move(event));
 }
 
@@ -286,6 +292,7 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
   const auto locate = [this, &report] {
     report.working_directory = directory_of(report.run);
     report.url = "file://" + report.working_directory;
+    report.tags = tags();
   };
   if (const auto found = live.find(intent.run); found != live.end()) {
     report.job = process::to_job_id(found->second->process);

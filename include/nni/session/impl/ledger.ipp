@@ -56,6 +56,7 @@ NNI_INLINE void Ledger::recall(const TrialJobDetail& known) {
   if (!found->second.adopting) return;
   detail.url = known.url;
   detail.working_directory = known.working_directory;
+  detail.tags = known.tags;
 }
 
 NNI_INLINE std::vector<Intent> Ledger::open_intents() const {
@@ -135,6 +136,7 @@ NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transiti
     begin.url = report.url.empty() ? trial.detail.url : report.url;
     begin.working_directory =
         report.working_directory.empty() ? trial.detail.working_directory : report.working_directory;
+    begin.tags = report.tags.empty() ? trial.detail.tags : report.tags;
     started(begin, out);
   }
   if (report.state == JobReport::State::running) return;
@@ -237,6 +239,7 @@ NNI_INLINE void Ledger::started(const JobStarted& what, Transition& out) {
   trial->detail.job = what.job;
   trial->detail.url = what.url;
   trial->detail.working_directory = what.working_directory;
+  trial->detail.tags = what.tags;
   ++counts_.running;
   if (!std::exchange(trial->start_recorded, true)) out.records.emplace_back(std::in_place_type<RunStarted>, what);
 }

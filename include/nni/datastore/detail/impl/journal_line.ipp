@@ -14,6 +14,7 @@
 #include <nni/core/json.hpp>
 #include <nni/datastore/detail/journal_line.hpp>
 #include <nni/datastore/detail/journal_writer.hpp>
+#include <nni/datastore/detail/tags.hpp>
 
 namespace nni::datastore::detail {
 
@@ -72,6 +73,14 @@ class MemberReader {
       value = *found;
     else
       fail();
+  }
+  /// A list of strings that is the last member.
+  void last_texts(std::string_view key, std::vector<std::string>& texts) {
+    std::string list;
+    last_json(key, list);
+    std::optional<std::vector<std::string>> parsed = parse_tags(list);
+    if (!parsed) return fail();
+    texts = std::move(*parsed);
   }
   void flag(std::string_view key, bool& value) noexcept {
     if (!name(key)) return fail();
@@ -184,6 +193,7 @@ NNI_INLINE void read_members(MemberReader& in, RunStarted& event) {
   in.text("job", started.job.value);
   in.text("url", started.url);
   in.text("directory", started.working_directory);
+  if (in.next_is("tags")) in.last_texts("tags", started.tags);
 }
 
 NNI_INLINE void read_members(MemberReader& in, MetricReceived& event, std::uint64_t& before) {

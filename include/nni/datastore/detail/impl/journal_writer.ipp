@@ -9,6 +9,7 @@
 #include <nni/core/checksum.hpp>
 #include <nni/core/json.hpp>
 #include <nni/datastore/detail/journal_writer.hpp>
+#include <nni/datastore/detail/tags.hpp>
 
 namespace nni::datastore::detail {
 
@@ -140,7 +141,11 @@ NNI_INLINE void write_members(MemberWriter out, const RunIntended& event, std::u
 NNI_INLINE void write_members(MemberWriter out, const RunStarted& event, std::uint64_t) {
   const JobStarted& started = event.started;
   out.kind("started").run(started.run).time("at", started.at).text("job", started.job.value);
-  out.text("url", started.url).text("directory", started.working_directory).end();
+  out.text("url", started.url).text("directory", started.working_directory);
+  if (started.tags.empty())
+    out.end();
+  else
+    out.last_json("tags", tags_text(started.tags));
 }
 
 NNI_INLINE void write_members(MemberWriter out, const MetricReceived& event, std::uint64_t before) {

@@ -25,6 +25,7 @@ NNI_INLINE void OpenTrial::intended(const RunIntended& event) {
     detail.job = {};
     detail.url.clear();
     detail.working_directory.clear();
+    detail.tags.clear();
     detail.message.clear();
     // It may have ended for good, and is tried again because somebody asked.
     detail.end_time.reset();
@@ -54,6 +55,7 @@ NNI_INLINE void OpenTrial::started(const RunStarted& event) {
   detail.job = event.started.job;
   detail.url = event.started.url;
   detail.working_directory = event.started.working_directory;
+  detail.tags = event.started.tags;
 }
 
 NNI_INLINE bool OpenTrial::received(const Metric& metric) {
