@@ -119,7 +119,7 @@ class AsAdvisor {
       run = entry->second.run;
       live_.erase(entry);
     }
-    assessor_.trial_ended(run, outcome.succeeded());
+    assessor_.trial_ended(run, outcome.status == TrialJobStatus::succeeded);
     tuner_.observe(outcome);
     co_return;
   }

@@ -24,7 +24,8 @@ LAUNCH_TEST_CASE("local: a trial that ends by itself is told with its start, its
   CHECK(started.job == job);
   CHECK(started.working_directory == place.trial(run_of(1)).string());
   CHECK(started.url == "file://" + place.trial(run_of(1)).string());
-  CHECK(started.tags == std::vector<std::string>{launch == Launch::direct ? "direct" : "keeper"});
+  const std::vector<std::string> expected(1, launch == platforms::Launch::direct ? "direct" : "keeper");
+  CHECK(started.tags == expected);
   CHECK(end.run == run_of(1));
   CHECK(end.end.kind == EndKind::exited);
   CHECK(end.end.code == 7);
