@@ -67,6 +67,7 @@ class Parameters {
  private:
   double get_number(std::string_view name) const;
   std::int64_t get_integer(std::string_view name) const;
+  std::uint64_t get_unsigned(std::string_view name) const;
   bool get_bool(std::string_view name) const;
   std::string get_string(std::string_view name) const;
   boost::json::value get_value(std::string_view name) const;
@@ -145,6 +146,8 @@ template <class T>
 T Parameters::get(std::string_view name) const {
   if constexpr (std::same_as<T, bool>) {
     return get_bool(name);
+  } else if constexpr (std::unsigned_integral<T> && sizeof(T) == sizeof(std::uint64_t)) {
+    return static_cast<T>(get_unsigned(name));
   } else if constexpr (std::integral<T>) {
     const std::int64_t value = get_integer(name);
     if (!std::in_range<T>(value))

@@ -16,6 +16,10 @@ TEST_CASE("parameters: integers are written with all their digits and their sign
   CHECK(written.text() == R"({"a":18446744073709551615,"b":-9223372036854775808,"c":7})");
   CHECK(written.get<std::int64_t>("b") == smallest);
   CHECK(written.get<std::uint8_t>("c") == 7);
+  CHECK(written.get<std::uint64_t>("a") == largest);
+  CHECK(written.get<std::uint64_t>("c") == 7);
+  CHECK_THROWS_WITH(written.get<std::uint64_t>("b"), Catch::Matchers::Contains("-9223372036854775808"));
+  CHECK_THROWS_WITH(written.get<std::int64_t>("a"), Catch::Matchers::Contains("18446744073709551615"));
 }
 
 TEST_CASE("parameters: what does not fit the type that is asked for is an error that says what there is",

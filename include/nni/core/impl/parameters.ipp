@@ -74,7 +74,18 @@ NNI_INLINE std::int64_t Parameters::get_integer(std::string_view name) const {
   // Quantised parameters travel as real numbers (16.0); they are integers all the same.
   if (const auto* real = value.if_double(); real && std::nearbyint(*real) == *real && std::abs(*real) < 9.0e15)
     return static_cast<std::int64_t>(*real);
-  throw detail::wrong_parameter_type(name, value, "an integer");
+  throw detail::wrong_parameter_type(name, value, value.is_uint64() ? "a signed integer of 64 bits" : "an integer");
+}
+
+NNI_INLINE std::uint64_t Parameters::get_unsigned(std::string_view name) const {
+  const boost::json::value value = detail::require_parameter(*this, name);
+  // Only what is above the largest signed number is held as an unsigned one.
+  if (const auto* large = value.if_uint64()) return *large;
+  const std::int64_t integer = get_integer(name);
+  if (integer < 0)
+    throw Error(Errc::protocol, "parameter \"" + std::string(name) + "\" is " + std::to_string(integer) +
+                                    ", which does not fit into the unsigned type it was asked for");
+  return static_cast<std::uint64_t>(integer);
 }
 
 NNI_INLINE bool Parameters::get_bool(std::string_view name) const {
