@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <set>
+#include <string>
 
 #include <nni/async/offload.hpp>
+#include <nni/async/runtime.hpp>
+#include <nni/async/task_group.hpp>
 #include <nni/storage/local_directory.hpp>
 #include <nni/testing/storage_conformance.hpp>
 
@@ -95,6 +99,43 @@ TEST_CASE("a local directory keeps the promises of a storage", "[storage][confor
   CHECK(report.passed());
   CHECK(report.checks().size() > 15);
   CHECK(std::filesystem::is_empty(place.path()));
+}
+
+TEST_CASE("storage: copies to one path at the same time leave one of them whole", "[storage]") {
+  const nni_test::TemporaryDirectory place;
+  constexpr int copies = 8;
+  for (int copy = 0; copy < copies; ++copy) {
+    const std::filesystem::path from = place.path() / "from" / std::to_string(copy);
+    std::filesystem::create_directories(from);
+    for (int file = 0; file < 20; ++file)
+      std::ofstream(from / std::to_string(file)) << std::string(64 * 1024, static_cast<char>('a' + copy));
+  }
+  const std::filesystem::path root = place.path() / "to";
+  Runtime runtime(RuntimeOptions{.threads = 4});
+  storage::LocalDirectory storage({.root = root});
+  runtime.run(storage.open(runtime.context()));
+
+  runtime.run(async::with_task_group([&](async::task_group& group) -> awaitable<void> {
+    for (int copy = 0; copy < copies; ++copy)
+      group.spawn(storage.upload(place.path() / "from" / std::to_string(copy), RemotePath("code")));
+    co_return;
+  }));
+
+  std::set<char> letters;
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(root / "code")) {
+    std::ifstream in(entry.path());
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    CHECK(text.size() == 64 * 1024);
+    letters.insert(text.begin(), text.end());
+    ++files;
+  }
+  CHECK(files == 20);
+  CHECK(letters.size() == 1);
+  std::size_t names = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(root)) ++names;
+  CHECK(names == 1);  // nothing is left behind
+  runtime.run(storage.close());
 }
 
 TEST_CASE("the suite names the promise that a storage breaks", "[storage][conformance]") {

@@ -1,8 +1,14 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <fstream>
+#include <mutex>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -21,24 +27,34 @@ NNI_INLINE Error file_error(const std::error_code& code, const std::string& what
   return Error(Errc::storage_failed, "storage: cannot " + what + " \"" + path.string() + "\": " + code.message());
 }
 
+// Distinct for every copy of every process, so that those to one destination do not meet.
+NNI_INLINE std::string name_of_copy(const std::filesystem::path& to) {
+  static std::atomic<std::uint64_t> copies = 0;
+  return ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(copies++) + "-" + to.filename().string();
+}
+
 // Complete or not at all: copied beside the destination, then renamed over it.
 NNI_INLINE void copy_whole(const std::filesystem::path& from, const std::filesystem::path& to) {
   namespace fs = std::filesystem;
   std::error_code failure;
   if (to.has_parent_path()) fs::create_directories(to.parent_path(), failure);
   if (failure) throw file_error(failure, "make the directory of", to);
-  const fs::path beside = to.parent_path() / (".partial-" + to.filename().string());
-  fs::remove_all(beside, failure);
+  const fs::path beside = to.parent_path() / name_of_copy(to);
   fs::copy(from, beside, fs::copy_options::recursive, failure);
   if (failure) {
     std::error_code ignored;
     fs::remove_all(beside, ignored);
     throw file_error(failure, "copy", from);
   }
-  // A directory cannot be renamed over one that holds files.
+  // A directory cannot be renamed over one that holds files, and another copy may put one there in between.
+  static std::mutex renaming;
+  const std::lock_guard one(renaming);
   if (fs::is_directory(to)) fs::remove_all(to, failure);
   fs::rename(beside, to, failure);
-  if (failure) throw file_error(failure, "write", to);
+  if (!failure) return;
+  std::error_code ignored;
+  fs::remove_all(beside, ignored);
+  throw file_error(failure, "write", to);
 }
 
 NNI_INLINE std::string read_part(const std::filesystem::path& path, std::uint64_t offset, std::size_t length) {
