@@ -30,7 +30,7 @@ struct HttpOptions {
   std::string listen = "localhost";
   std::string advertise = {};                       ///< host that trials are told; needed unless they run here
   unsigned short port = 0;                          ///< 0: a free one
-  std::size_t max_body_bytes = 8 * 1024 * 1024;     ///< largest request of a trial
+  std::size_t max_body_bytes = 50 * 1024 * 1024;    ///< largest request of a trial; as in NNI
   std::size_t max_connections = 20'000;             ///< of all trials together
   Duration poll_window = std::chrono::seconds(30);  ///< how long a question for parameters is held open
 };

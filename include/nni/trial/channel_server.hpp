@@ -32,7 +32,7 @@ struct ChannelServerOptions {
   unsigned short port = 0;                          ///< 0: a free one
   std::string advertise = {};                       ///< host in the addresses that trials get; empty: `localhost`
   std::string environment = "local-env";            ///< name of the environment in these addresses
-  std::size_t max_body_bytes = 8 * 1024 * 1024;     ///< largest request of a trial
+  std::size_t max_body_bytes = 50 * 1024 * 1024;    ///< largest request of a trial; as in NNI
   std::size_t max_connections = 20'000;             ///< of all trials together
   Duration poll_window = std::chrono::seconds(30);  ///< how long a trial's question for parameters is held open
 };

@@ -1,6 +1,7 @@
 #include "support/co_test.hpp"
 #include "support/raw_http.hpp"
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -300,6 +301,42 @@ CO_TEST_CASE("channel: a second, different final value gets a number of its own;
     co_await client.receive();
     fixture.messages.clear();
   }
+  co_await fixture.server.close();
+}
+
+CO_TEST_CASE("channel: however many final values a run has, no two that differ share a number", "[trial][channel]") {
+  Fixture fixture(ctx);
+  co_await fixture.server.open();
+  fixture.server.admit(first_run, "record");
+  RawHttp client(ctx.executor());
+  co_await client.connect(fixture.server.port());
+  std::set<std::uint32_t> numbers;
+  constexpr std::uint32_t values = 1100;
+  for (std::uint32_t value = 0; value < values; ++value) {
+    const std::string text = std::to_string(value);
+    co_await client.request("PUT", fixture.target(first_run), metric_command(MetricKind::final, 0, text));
+    while (fixture.messages.empty()) co_await turns(ctx);
+    numbers.insert(fixture.messages[0].metrics[0].sequence);
+    fixture.messages[0].acknowledge();
+    co_await client.receive();
+    fixture.messages.clear();
+  }
+  CHECK(numbers.size() == values);
+  co_await fixture.server.close();
+}
+
+CO_TEST_CASE("channel: a value is as large as NNI's own manager takes it, and no larger", "[trial][channel]") {
+  Fixture fixture(ctx);
+  co_await fixture.server.open();
+  fixture.server.admit(first_run, "record");
+  RawHttp client(ctx.executor());
+  co_await client.connect(fixture.server.port());
+  const std::string text = '"' + std::string(12 * 1024 * 1024, 'x') + '"';
+  co_await client.request("PUT", fixture.target(first_run), metric_command(MetricKind::intermediate, 0, text));
+  while (fixture.messages.empty()) co_await turns(ctx);
+  REQUIRE(fixture.messages[0].metrics.size() == 1);
+  CHECK(fixture.messages[0].metrics[0].value == text);
+  CHECK(ChannelServerOptions{}.max_body_bytes == 50U * 1024 * 1024);
   co_await fixture.server.close();
 }
 

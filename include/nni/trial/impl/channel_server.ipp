@@ -92,7 +92,8 @@ struct Channel {
   bool taken = false;            // `record` was given out
   bool phases = false;           // each request wants a record of its own
   std::vector<HeldPolls::iterator> polls;
-  std::vector<std::pair<std::uint32_t, std::size_t>> finals;  // sequence, hash of the value
+  std::vector<std::pair<std::uint32_t, std::size_t>> finals;  // the first ones: sequence, hash of the value
+  std::uint32_t next_final = 0;                               // above all sequences of final values so far
 };
 
 class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
@@ -309,20 +310,20 @@ NNI_INLINE void ChannelCore::handle_put(Channel& channel, const net::Request& re
 }
 
 // NNI's own library gives every final value the sequence 0. A second one that differs is a value of its own and gets
-// a number of its own; the same one again is the same message again.
+// a number of its own; the same one again is the same message again. Of a trial that has sent very many, one of the later
+// ones that comes again is taken for another value rather than mistaken for one that it is not.
 NNI_INLINE void ChannelCore::number_final(Channel& channel, Metric& metric) {
   const std::size_t hash = std::hash<std::string>{}(metric.value);
-  std::uint32_t unused = 0;
   for (const auto& [sequence, known] : channel.finals) {
     if (metric.sequence == 0 && known == hash) {
       metric.sequence = sequence;
       return;
     }
     if (metric.sequence == sequence && metric.sequence != 0) return;
-    unused = std::max(unused, sequence + 1);
   }
-  if (metric.sequence == 0) metric.sequence = unused;
-  constexpr std::size_t most_finals = 64;
+  if (metric.sequence == 0) metric.sequence = channel.next_final;
+  channel.next_final = std::max(channel.next_final, metric.sequence + 1);
+  constexpr std::size_t most_finals = 1024;
   if (channel.finals.size() < most_finals) channel.finals.emplace_back(metric.sequence, hash);
 }
 
