@@ -125,6 +125,33 @@ TEST_CASE("journal: whole lines behind a page that never reached the disk go, an
   CHECK_THAT(bench.log[0], Catch::Contains("what was cut off is kept in " + bench.path().string() + ".cut"));
   std::ifstream aside(bench.path().string() + ".cut", std::ios::binary);
   CHECK(std::string(std::istreambuf_iterator<char>(aside), {}) == torn.substr(line));
+
+  bench.replace(torn);
+  bench.reopened();
+  std::ofstream(bench.path().string() + ".cut", std::ios::binary) << "what an earlier cut has kept";
+  bench.replace(torn);
+  bench.reopened();
+  std::ifstream first(bench.path().string() + ".cut", std::ios::binary);
+  CHECK(std::string(std::istreambuf_iterator<char>(first), {}) == "what an earlier cut has kept");
+  std::ifstream third(bench.path().string() + ".cut3", std::ios::binary);
+  CHECK(std::string(std::istreambuf_iterator<char>(third), {}) == torn.substr(line));
+}
+
+TEST_CASE("journal: a store of another kind that begins at the same time is seen", "[datastore][journal]") {
+  // Its file appears while ours makes the directory, as that of a process that is a moment ahead.
+  class Ahead : public FailingFiles {
+   public:
+    int make_directory(const std::filesystem::path& path, mode_t mode) override {
+      const int result = FailingFiles::make_directory(path, mode);
+      if (path.filename() == "db") std::ofstream(path / "nni.sqlite") << "records";
+      return result;
+    }
+  };
+  Bench bench;
+  bench.files = std::make_shared<Ahead>();
+
+  CHECK_THAT(bench.refusal(Errc::already_exists), Catch::Contains("nni.sqlite"));
+  CHECK_FALSE(std::filesystem::exists(bench.path()));
 }
 
 TEST_CASE("journal: it goes on behind a cut", "[datastore][journal]") {

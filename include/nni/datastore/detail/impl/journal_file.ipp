@@ -193,7 +193,11 @@ NNI_INLINE void JournalFile::open_read_only(const std::filesystem::path& path, c
 }
 
 NNI_INLINE std::string JournalFile::keep_aside(std::uint64_t from, std::uint64_t to) const {
-  const std::string name = path_.string() + ".cut";
+  // What an earlier cut has kept stays.
+  std::string name = path_.string() + ".cut";
+  std::error_code ignored;
+  for (int number = 2; std::filesystem::exists(name, ignored); ++number)
+    name = path_.string() + ".cut" + std::to_string(number);
   std::string bytes(to - from, '\0');
   std::size_t got = 0;
   files::File copy;

@@ -263,6 +263,7 @@ NNI_INLINE OpenedFiles<JournalRecorder, JournalReader> JournalFiles::open(
     make_directories(path.parent_path(), *system_);
     NNI_CRASH_POINT("creation of the store");
     OwnerLock lock(home);
+    refuse_beside(path, "nni.sqlite");  // another kind may have begun meanwhile
     NNI_CRASH_POINT("creation of the store");
     if (std::string remark = state->file.open(path, ExperimentId(id), system_, visit); !remark.empty())
       result.remarks.push_back(std::move(remark));

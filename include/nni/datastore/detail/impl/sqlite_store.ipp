@@ -36,6 +36,7 @@ NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
   make_directories(file.parent_path());
   NNI_CRASH_POINT("creation of the store");
   OwnerLock lock(home);
+  refuse_beside(file, "nni.journal");  // another kind may have begun meanwhile
   NNI_CRASH_POINT("creation of the store");
   result.recorder = std::make_unique<SqliteRecorder>(file, std::move(lock), Owner::current(), options_);
   result.snapshot = result.recorder->restore();
