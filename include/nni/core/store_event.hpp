@@ -158,7 +158,8 @@ struct TrialQuery {
   std::optional<TrialJobStatus> status = {};  ///< only trials in this state
 
   /// Instead of the order of ids: the best final values first, by this direction, of trials with a finite one in
-  /// `status` (absent: SUCCEEDED); equal ones by id. `after` does not count.
+  /// `status` (absent: SUCCEEDED); equal ones by id. `after` does not count. What has not ended has no result
+  /// yet: a `status` that is not terminal gives an empty page.
   std::optional<Direction> best = {};
 
   bool histories = false;  ///< also the intermediate numbers of each trial, for who reads many; not with `best`

@@ -406,6 +406,19 @@ class StoreSuite {
     };
     report_.check(5, "the smallest results come first, equal ones by id", ids(least) == "2 5 1 more", ids(least));
     report_.check(5, "or the largest, and only finite ones", ids(greatest) == "6 1 2 5 all", ids(greatest));
+
+    // One that runs and has reported its result, and one that had ended with one and runs again.
+    const std::vector<StoreEvent> live =
+        StoreScript().ordered(9).intended(9).started(9).final_value(9, "7").intended(5, 1).started(5, 1).events();
+    here.store->append(live);
+    std::string found;
+    for (const TrialJobStatus status : {TrialJobStatus::unknown, TrialJobStatus::waiting, TrialJobStatus::running}) {
+      query.status = status;
+      auto reading = here.store->page(query);
+      const TrialPage page = co_await std::move(reading);
+      found += ids(page);
+    }
+    report_.check(5, "what has not ended is nobody's best", found == "allallall", found);
   }
 
   awaitable<void> closes(Case& here) {

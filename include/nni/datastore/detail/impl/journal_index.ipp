@@ -136,6 +136,7 @@ NNI_INLINE JournalIndex::Selection JournalIndex::best(const TrialQuery& query, b
   const Objectives goals(*query.best);
   const TrialJobStatus wanted = query.status.value_or(TrialJobStatus::succeeded);
   std::vector<std::uint64_t> numbers;
+  if (!is_terminal(wanted)) return {};
   for (std::uint64_t number = 1; number <= entries_.size(); ++number) {
     const Entry& entry = entries_[number - 1];
     if (entry.status == wanted && std::isfinite(entry.number)) numbers.push_back(number);

@@ -240,6 +240,7 @@ NNI_INLINE std::int64_t sqlite_limit(std::size_t rows) {
 }
 
 NNI_INLINE std::vector<TrialId> SqliteReader::best_trials(const TrialQuery& query) {
+  if (!is_terminal(query.status.value_or(TrialJobStatus::succeeded))) return {};
   // The comparison with NULL leaves out trials without a finite number. Ids alone are sorted, rows follow later.
   Statement row = database_.prepare(
       *query.best == Direction::minimize
