@@ -58,6 +58,7 @@
 #include <nni/net/impl/url.ipp>
 #include <nni/platforms/impl/in_process.ipp>
 #include <nni/session/impl/ledger.ipp>
+#include <nni/session/impl/ledger_resume.ipp>
 #include <nni/storage/detail/impl/file_watcher.ipp>
 #include <nni/storage/impl/local_directory.ipp>
 #include <nni/testing/impl/manual_clock.ipp>

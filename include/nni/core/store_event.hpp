@@ -96,6 +96,7 @@ class RunEnded {
   bool final_attempt = true;                        ///< false: the trial gets another run
   TimePoint at{};                                   ///< when, by the wall clock
   std::uint32_t retries = 0;  ///< retries of this trial that are used up, the one that this end leads to included
+  std::uint32_t losses = 0;   ///< losses of this trial that were repeated without a retry, likewise
   Duration pause{};           ///< how long the trial waits before its next attempt
 };
 
@@ -134,8 +135,10 @@ class UnfinishedTrial {
   std::vector<double> history;             ///< numbers of these values, in order; not a number where there was none
   std::optional<std::string> final_value;  ///< JSON text of its first final value
   std::uint32_t retries = 0;               ///< retries used up, as the last end of a run said
+  std::uint32_t losses = 0;                ///< losses that used up no retry, as the last end of a run said
   Duration pause{};                        ///< between `ended_at` and its next attempt; zero: none
   TimePoint ended_at{};                    ///< of its last run, when that has ended
+  std::optional<JobEnd> last_end;          ///< how that ended
 };
 
 /// What a data store knows when it is opened. Empty for a new experiment.

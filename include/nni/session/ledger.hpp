@@ -37,6 +37,9 @@ struct LedgerOptions {
   Seed seed{};                         ///< moves the pauses a little
   Strength submit_strength = Strength::written;  ///< what an intent waits for
   Strength outcome_strength = Strength::now;     ///< what telling the advisor of an end waits for
+  /// Runs that could not start, one after the other and before any did what shows that runs can, after which no other
+  /// starts; 0: no limit.
+  std::uint32_t max_failed_starts = 0;
   bool every_final = false;  ///< later final values of a run are told too: a trial of several phases has one for each
 };
 
@@ -70,7 +73,10 @@ struct LedgerCounts {
 ///  - with retries, an end of the kinds that `retry_on` names is followed by a pause and another attempt, at most
 ///    `max_retries` times for a trial, whatever was told to stop excepted; a run that was lost because the manager
 ///    died counts by the rule above;
-///  - a trial in its pause takes no place of the concurrency.
+///  - a trial in its pause takes no place of the concurrency;
+///  - a run could not start if the platform says so, if no machine fits it, or if it exits with 126 or 127 (what shells say
+///    of a program that cannot be executed or found); after `max_failed_starts` of them, with no message of any trial and
+///    no other end by itself since the ledger began, nothing starts until a run that is still alive shows that runs can.
 class Ledger {
  public:
   /// @param options  limits and rules; two of them can be changed later
@@ -164,6 +170,10 @@ class Ledger {
   /// True when the budget of trials is used up.
   [[nodiscard]] bool budget_used_up() const noexcept { return counts_.ordered >= options_.max_trials; }
 
+  /// Why nothing can start any more, for people: the last failure. Empty while trials may start or a live run may show
+  /// that they can.
+  [[nodiscard]] std::string cannot_start() const;
+
   /// True when nothing is live, waiting or to be expected.
   [[nodiscard]] bool finished() const noexcept;
 
@@ -191,9 +201,10 @@ class Ledger {
     RunId run;              // the current or last attempt
     std::uint32_t losses = 0;
     std::uint32_t retries = 0;
-    bool pausing = false;  // before its next attempt
-    Duration pause{};      // as a store said
-    TimePoint ended_at{};
+    bool pausing = false;             // before its next attempt
+    Duration pause{};                 // as a store said
+    TimePoint ended_at{};             // of its last run
+    std::optional<JobEnd> last_end;   // while it waits for its next attempt
     TimePoint intended_at{};          // of an open run of the last manager
     std::uint32_t intermediates = 0;  // values received of this run
     bool submitted = false;           // the run is live
@@ -215,6 +226,10 @@ class Ledger {
   void finish(Trial& trial, TrialJobStatus status, JobEnd end, TimePoint at, Transition& out);
   void try_again(Trial& trial, const JobEnd& end, TimePoint at, Duration pause, Transition& out);
   void stand_in_line(TrialId trial);
+  void judge_start(const JobEnd& end);
+  [[nodiscard]] bool holds_starts() const noexcept {
+    return options_.max_failed_starts != 0 && failed_starts_ >= options_.max_failed_starts;
+  }
   static constexpr unsigned bit(PauseReason why) noexcept { return 1U << static_cast<unsigned>(why); }
   [[nodiscard]] TrialJobStatus status_after(const Trial& trial, const JobEnd& end) const;
   [[nodiscard]] TrialOutcome outcome_of(const Trial& trial) const;
@@ -225,7 +240,10 @@ class Ledger {
   std::size_t requested_ = 0;
   bool exhausted_ = false;
   bool stopped_ = false;
-  unsigned paused_ = 0;  // a bit for each reason
+  unsigned paused_ = 0;              // a bit for each reason
+  bool can_start_ = false;           // a run has shown that runs can
+  std::uint32_t failed_starts_ = 0;  // before that
+  std::string start_failure_;        // the last one
   LedgerCounts counts_;
 };
 

@@ -113,11 +113,12 @@ class StoreScript {
   StoreScript& lost(std::uint64_t trial, std::uint32_t attempt = 0) {
     return end(trial, attempt, JobEnd(EndKind::lost, 0, "the machine went away"), TrialJobStatus::waiting, false);
   }
-  /// The end of an attempt after which the trial pauses: the second retry of three seconds.
+  /// The end of an attempt after which the trial pauses: the second retry, of three seconds, after a loss that cost none.
   StoreScript& paused(std::uint64_t trial, std::uint32_t attempt = 0) {
     lost(trial, attempt);
     auto& event = std::get<RunEnded>(events_.back());
     event.retries = 2;
+    event.losses = 1;
     event.pause = std::chrono::seconds(3);
     return *this;
   }

@@ -336,6 +336,26 @@ TEST_CASE("ledger: a lost run is attempted again, and not for ever", "[ledger]")
   CHECK(table.effects<ReportOutcome>().size() == 1);
 }
 
+TEST_CASE("ledger: how often a trial was lost is recorded and survives a resume", "[ledger][resume]") {
+  Table table({.max_losses = 2});
+  table.end(table.running(), JobEnd{EndKind::lost, 0, "gone"});
+  CHECK(table.records<RunEnded>().back().losses == 1);
+
+  ExperimentSnapshot snapshot;
+  snapshot.exists = true;
+  snapshot.trials = 1;
+  UnfinishedTrial& trial = snapshot.unfinished.emplace_back();
+  trial.trial = TrialId{1};
+  trial.attempts = 2;
+  trial.losses = 2;
+  Table resumed({.max_losses = 2});
+  resumed.ledger.restore(snapshot);
+  resumed.end(resumed.submit(TrialId{1}), JobEnd{EndKind::lost, 0, "gone"});
+
+  CHECK(resumed.records<RunEnded>().back().final_attempt);
+  CHECK(resumed.ledger.counts().by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 1);
+}
+
 TEST_CASE("ledger: a run that ends because the experiment stops stays unfinished", "[ledger]") {
   Table table({.concurrency = 2});
   const RunId run = table.running();
@@ -552,6 +572,81 @@ TEST_CASE("ledger: a pause and the retries that are used up survive a resume", "
   CHECK(run.attempt == 2);
   table.end(run, JobEnd{EndKind::lost, 0, "gone"});
   CHECK(table.ledger.counts().by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 1);
+}
+
+TEST_CASE("ledger: a trial that is cancelled while it waits for a retry keeps the end of its last run",
+          "[ledger][retry]") {
+  using namespace std::chrono_literals;
+  Table table({.max_retries = 2, .retry_on = RetryOn::failures, .backoff = {10s, 1min}});
+  SECTION("in one life of the manager") {
+    table.end(table.running(), JobEnd{EndKind::exited, 3});
+    REQUIRE(table.ledger.counts().retrying == 1);
+  }
+  SECTION("after a resume") {
+    ExperimentSnapshot snapshot;
+    snapshot.exists = true;
+    snapshot.trials = 1;
+    UnfinishedTrial& trial = snapshot.unfinished.emplace_back();
+    trial.trial = TrialId{1};
+    trial.attempts = 1;
+    trial.retries = 1;
+    trial.pause = 10s;
+    trial.ended_at = at(5);
+    trial.last_end = JobEnd{EndKind::exited, 3};
+    table.ledger.restore(snapshot);
+  }
+
+  table.ledger.cancel(TrialId{1}, StopReason::user, at(100), table.out);
+
+  const RunEnded end = table.records<RunEnded>().back();
+  CHECK(end.final_attempt);
+  CHECK(end.status == TrialJobStatus::user_canceled);
+  CHECK(end.end.kind == EndKind::exited);
+  CHECK(end.end.code == 3);
+  CHECK(end.at == at(5));
+  CHECK(end.end.message == "stopped while it waited for its next attempt");
+  CHECK(table.ledger.counts().retrying == 0);
+  CHECK(table.effects<Announce>().back()->detail->exit_code == 3);
+}
+
+TEST_CASE("ledger: when runs cannot start nothing starts any more, until a live one shows that they can",
+          "[ledger][start]") {
+  Table table({.concurrency = 2, .max_failed_starts = 2});
+  const JobEnd failure =
+      GENERATE(JobEnd(EndKind::not_started, 0, "no such program"), JobEnd(EndKind::exited, 127, "no such program"));
+  const RunId first = table.running();
+  table.end(table.running(), failure);
+  CHECK(table.ledger.wanted() == 1);
+  table.end(table.running(), failure);
+
+  CHECK(table.ledger.wanted() == 0);
+  CHECK(table.ledger.cannot_start().empty());  // one of them still runs
+  CHECK_FALSE(table.ledger.finished());
+
+  SECTION("it says something") {
+    table.report(first, MetricKind::intermediate, 0, "1");
+    CHECK(table.ledger.wanted() == 1);
+  }
+  SECTION("it ends by itself") {
+    table.end(first, JobEnd{EndKind::exited, 1});
+    CHECK(table.ledger.wanted() != 0);
+    for (int more = 0; more < 5; ++more) table.end(table.running(), failure);
+    CHECK(table.ledger.wanted() != 0);
+  }
+  SECTION("it is stopped, or lost") {
+    const EndKind how = GENERATE(EndKind::killed, EndKind::lost);
+    table.end(first, JobEnd{how});
+    CHECK(table.ledger.wanted() == 0);
+    CHECK_THAT(table.ledger.cannot_start(), Catch::StartsWith("no such program"));
+  }
+  SECTION("it could not start either") {
+    table.end(first, failure);
+    CHECK_THAT(table.ledger.cannot_start(), Catch::StartsWith("no such program"));
+  }
+  SECTION("it could not start either, and nobody knows why") {
+    table.end(first, JobEnd{EndKind::not_started});
+    CHECK_THAT(table.ledger.cannot_start(), Catch::Contains("no reason"));
+  }
 }
 
 TEST_CASE("ledger: a trial that failed can be opened again, and its next attempt counts", "[ledger][resume]") {

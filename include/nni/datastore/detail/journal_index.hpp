@@ -51,8 +51,14 @@ class JournalIndex {
   /// The trials that have not ended, in the order of their ids.
   [[nodiscard]] Selection unfinished() const;
 
-  /// Retries that a trial which has not ended has used up.
-  [[nodiscard]] std::uint32_t retries(TrialId trial) const noexcept;
+  /// Further attempts that a trial has used up.
+  struct Spent {
+    std::uint32_t retries = 0;
+    std::uint32_t losses = 0;
+  };
+
+  /// What a trial which has not ended has used up.
+  [[nodiscard]] Spent spent(TrialId trial) const noexcept;
 
   /// Where results from elsewhere begin.
   [[nodiscard]] const std::vector<std::uint64_t>& imported() const noexcept { return imported_; }

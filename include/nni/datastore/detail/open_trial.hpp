@@ -42,6 +42,7 @@ class OpenTrial {
   Placement placement;
   JobEnd end;  ///< meaningful with `ended_at`
   std::uint32_t retries = 0;
+  std::uint32_t losses = 0;
   Duration pause{};
   Received seen;
 };

@@ -4,101 +4,12 @@
 #include <cmath>
 #include <utility>
 
+#include <nni/session/impl/ledger_resume.ipp>
 #include <nni/session/ledger.hpp>
 
 namespace nni {
 
 NNI_INLINE Ledger::Ledger(LedgerOptions options) : options_(std::move(options)) {}
-
-NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
-  counts_.ordered = snapshot.trials;
-  std::copy(std::begin(snapshot.by_status), std::end(snapshot.by_status), std::begin(counts_.by_status));
-  for (const std::uint64_t count : counts_.by_status) counts_.finished += count;
-  for (const UnfinishedTrial& known : snapshot.unfinished) {
-    Trial trial;
-    trial.detail.trial = known.trial;
-    trial.detail.parameter = known.parameter;
-    trial.detail.parameters = known.parameters;
-    trial.detail.attempts = known.attempts;
-    trial.detail.status = TrialJobStatus::waiting;
-    trial.retries = known.retries;
-    trial.run = RunId{known.trial, known.attempts == 0 ? 0 : known.attempts - 1};
-    if (known.open_run) {
-      trial.run = known.open_run->run;
-      trial.adopting = true;
-      trial.detail.status = TrialJobStatus::unknown;  // until the platform has said what became of it
-      trial.start_recorded = known.open_run->started;
-      trial.intended_at = known.open_run->at;
-      trial.placement = known.open_run->placement;
-      trial.detail.environment = trial.placement.node;
-      trial.detail.job = known.open_run->job;
-      trial.detail.final_value = known.final_value;
-      trial.intermediates = known.intermediates;
-      trial.history = known.history;
-    } else if (known.pause > Duration::zero()) {
-      trial.pausing = true;
-      trial.pause = known.pause;
-      trial.ended_at = known.ended_at;
-      ++counts_.retrying;
-    } else {
-      waiting_.push_back(known.trial);
-      ++counts_.waiting;
-    }
-    trials_.emplace(known.trial, std::move(trial));
-  }
-}
-
-NNI_INLINE void Ledger::recall(const TrialJobDetail& known) {
-  const auto found = trials_.find(known.trial);
-  if (found == trials_.end()) return;
-  TrialJobDetail& detail = found->second.detail;
-  detail.submit_time = known.submit_time;
-  if (!found->second.adopting) return;
-  detail.url = known.url;
-  detail.working_directory = known.working_directory;
-  detail.tags = known.tags;
-}
-
-NNI_INLINE std::vector<Intent> Ledger::open_intents() const {
-  std::vector<Intent> intents;
-  for (const auto& [id, trial] : trials_) {
-    if (!trial.adopting) continue;
-    Intent intent;
-    intent.run = trial.run;
-    intent.at = trial.intended_at;
-    intent.job = trial.detail.job;
-    intent.started = trial.start_recorded;
-    intent.placement = trial.placement;
-    intents.push_back(std::move(intent));
-  }
-  std::sort(intents.begin(), intents.end(), [](const Intent& a, const Intent& b) { return a.run < b.run; });
-  return intents;
-}
-
-NNI_INLINE std::vector<RetryLater> Ledger::pauses(TimePoint now) const {
-  std::vector<RetryLater> pauses;
-  for (const auto& [id, trial] : trials_)
-    if (trial.pausing && trial.pause > Duration::zero()) {
-      const Duration left = trial.ended_at + trial.pause - now;
-      pauses.emplace_back(id, std::clamp(left, Duration::zero(), trial.pause));
-    }
-  std::sort(pauses.begin(), pauses.end(), [](const auto& a, const auto& b) { return a.trial < b.trial; });
-  return pauses;
-}
-
-NNI_INLINE void Ledger::reopen(TrialJobDetail ended) {
-  --counts_.finished;
-  --counts_.by_status[static_cast<std::size_t>(ended.status)];
-  Trial& trial = trials_[ended.trial];
-  trial.run = RunId{ended.trial, ended.attempts == 0 ? 0 : ended.attempts - 1};
-  trial.detail.trial = ended.trial;
-  trial.detail.parameter = ended.parameter;
-  trial.detail.parameters = std::move(ended.parameters);
-  trial.detail.attempts = ended.attempts;
-  trial.detail.submit_time = ended.submit_time;
-  trial.detail.status = TrialJobStatus::waiting;
-  stand_in_line(ended.trial);
-}
 
 // First in, first out by trial: a trial that is tried again does not go to the end of the line.
 NNI_INLINE void Ledger::stand_in_line(TrialId trial) {
@@ -113,44 +24,8 @@ NNI_INLINE void Ledger::retry_due(TrialId id) {
   stand_in_line(id);
 }
 
-NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transition& out) {
-  const auto found = trials_.find(report.run.trial);
-  if (found == trials_.end() || !found->second.adopting || found->second.run != report.run) return;
-  Trial& trial = found->second;
-  trial.adopting = false;
-  if (report.state == JobReport::State::never_started) {
-    // The intent is withdrawn: nothing outside has happened, so the same trial waits for its next attempt.
-    JobEnd end{EndKind::not_started, 0, "the manager ended before it was submitted"};
-    try_again(trial, end, now, Duration::zero(), out);
-    return;
-  }
-  trial.submitted = true;
-  // Only what goes on is told to the scheduler.
-  trial.holds_place = report.state == JobReport::State::running;
-  ++counts_.live;
-  trial.detail.status = TrialJobStatus::waiting;
-  if (!report.job.empty()) trial.detail.job = report.job;
-  if (report.started != TimePoint{}) {
-    // What the report leaves out is as it was recorded.
-    JobStarted begin{report.run, trial.detail.job, report.started};
-    begin.url = report.url.empty() ? trial.detail.url : report.url;
-    begin.working_directory =
-        report.working_directory.empty() ? trial.detail.working_directory : report.working_directory;
-    begin.tags = report.tags.empty() ? trial.detail.tags : report.tags;
-    started(begin, out);
-  }
-  if (report.state == JobReport::State::running) return;
-  JobEnd end = report.end;
-  if (report.state == JobReport::State::unknown) {
-    end.kind = EndKind::lost;
-    if (end.message.empty()) end.message = "the platform does not know it any more";
-  }
-  const JobEnded ending{report.run, std::move(end), report.ended == TimePoint{} ? now : report.ended};
-  ended(ending, report.state == JobReport::State::unknown, out);
-}
-
 NNI_INLINE std::size_t Ledger::wanted() const noexcept {
-  if (stopped_ || paused() || exhausted_) return 0;
+  if (stopped_ || paused() || exhausted_ || holds_starts()) return 0;
   const std::size_t busy = counts_.live + counts_.waiting + requested_;
   if (busy >= options_.concurrency) return 0;
   const std::uint64_t spent = counts_.ordered + requested_;
@@ -180,7 +55,8 @@ NNI_INLINE void Ledger::no_more_trials() noexcept {
 }
 
 NNI_INLINE std::optional<TrialId> Ledger::next_waiting() const {
-  if (stopped_ || paused() || waiting_.empty() || counts_.live >= options_.concurrency) return std::nullopt;
+  if (stopped_ || paused() || holds_starts() || waiting_.empty() || counts_.live >= options_.concurrency)
+    return std::nullopt;
   return waiting_.front();
 }
 
@@ -193,6 +69,7 @@ NNI_INLINE void Ledger::intend(TrialId id, TrialJobForm form, TimePoint now, Tra
   Trial& trial = found->second;
   trial.run = RunId{id, trial.detail.attempts};
   ++trial.detail.attempts;
+  trial.last_end.reset();
   trial.submitted = true;
   trial.holds_place = true;
   trial.start_recorded = false;
@@ -215,7 +92,9 @@ NNI_INLINE void Ledger::refuse(TrialId id, std::string reason, TimePoint now, Tr
   Trial& trial = found->second;
   trial.run = RunId{id, trial.detail.attempts};
   ++trial.detail.attempts;
-  finish(trial, TrialJobStatus::failed, JobEnd{EndKind::not_started, 0, std::move(reason)}, now, out);
+  JobEnd end{EndKind::not_started, 0, std::move(reason)};
+  judge_start(end);
+  finish(trial, TrialJobStatus::failed, std::move(end), now, out);
 }
 
 NNI_INLINE void Ledger::event(const JobEvent& what, TimePoint, Transition& out) {
@@ -245,12 +124,36 @@ NNI_INLINE void Ledger::started(const JobStarted& what, Transition& out) {
 }
 
 NNI_INLINE void Ledger::message(TrialMessage what, Transition& out) {
+  can_start_ = true;
+  failed_starts_ = 0;
   if (what.kind == TrialMessage::Kind::garbage) {
     ++counts_.garbage;
     out.effects.emplace_back(Strength::now, Acknowledge{what.receipt});
     return;
   }
   metric(std::move(what.metric), what.receipt, out);
+}
+
+// What is proved once holds until the experiment is started again: a platform that has bad days is no wrong command.
+NNI_INLINE void Ledger::judge_start(const JobEnd& end) {
+  if (can_start_ || end.kind == EndKind::killed || end.kind == EndKind::lost) return;
+  const bool unusable = end.kind == EndKind::exited && (end.code == 126 || end.code == 127);
+  if (end.kind != EndKind::not_started && !unusable) {
+    can_start_ = true;
+    failed_starts_ = 0;
+    return;
+  }
+  ++failed_starts_;
+  start_failure_ = end.message.empty() && !unusable ? "its platform gave no reason" : end.message;
+  if (unusable)
+    start_failure_ +=
+        (end.message.empty() ? "exit code " : " (exit code ") + std::to_string(end.code) +
+        (end.code == 127 ? ", a program was not found" : ", a program cannot be executed") +
+        (end.message.empty() ? "" : ")");
+}
+
+NNI_INLINE std::string Ledger::cannot_start() const {
+  return holds_starts() && counts_.live == 0 ? start_failure_ : std::string();
 }
 
 NNI_INLINE void Ledger::metric(Metric what, Receipt receipt, Transition& out) {
@@ -317,6 +220,7 @@ NNI_INLINE void Ledger::ended(const JobEnded& what, bool with_manager, Transitio
   if (trial->detail.status == TrialJobStatus::running) --counts_.running;
   --counts_.live;
   trial->submitted = false;
+  if (!trial->told_to_stop) judge_start(what.end);
   if (std::exchange(trial->holds_place, false))
     out.effects.emplace_back(Strength::now, Release{std::exchange(trial->placement, {})});
   out.effects.emplace_back(Strength::written, Forget{what.run});
@@ -347,8 +251,11 @@ NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at,
   record.final_attempt = false;
   record.at = at;
   record.retries = trial.retries;
+  record.losses = trial.losses;
   record.pause = pause;
   out.records.emplace_back(std::move(record));
+  trial.ended_at = at;
+  trial.last_end = end;
   trial.detail.status = TrialJobStatus::waiting;
   trial.detail.final_value.reset();
   trial.detail.start_time.reset();
@@ -404,6 +311,7 @@ NNI_INLINE void Ledger::finish(Trial& trial, TrialJobStatus status, JobEnd end, 
   record.status = status;
   record.at = at;
   record.retries = trial.retries;
+  record.losses = trial.losses;
   out.records.emplace_back(std::move(record));
   out.effects.emplace_back(options_.outcome_strength, ReportOutcome{outcome_of(trial)});
   ++counts_.finished;
@@ -435,6 +343,13 @@ NNI_INLINE void Ledger::cancel(TrialId id, StopReason why, TimePoint now, Transi
   if (trial.pausing) --counts_.retrying;
   JobEnd end{EndKind::killed, 0, "stopped before it started"};
   end.why = why;
+  if (trial.last_end) {
+    // Its last run ended as it did, and when it did; only the trial ends now.
+    end = *std::move(trial.last_end);
+    end.message =
+        "stopped while it waited for its next attempt" + (end.message.empty() ? "" : "; before: " + end.message);
+    now = trial.ended_at;
+  }
   finish(trial, status_of(why), std::move(end), now, out);
 }
 

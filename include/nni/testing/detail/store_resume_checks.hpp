@@ -25,6 +25,13 @@ awaitable<void> check_reopening(std::optional<D>& store, Reopen reopen, Conforma
       before.unfinished.size() == 1 && before.unfinished[0].retries == 2 &&
           before.unfinished[0].pause == std::chrono::seconds(3) &&
           before.unfinished[0].ended_at == StoreScript::time_of(2, 9));
+  report.check(
+      3, "and with its losses that cost no retry", before.unfinished.size() == 1 && before.unfinished[0].losses == 1);
+  report.check(
+      3, "and with the end of its last run",
+      before.unfinished.size() == 1 && before.unfinished[0].last_end &&
+          before.unfinished[0].last_end->kind == EndKind::lost &&
+          before.unfinished[0].last_end->message == "the machine went away");
 
   const std::vector<StoreEvent> second = StoreScript().intended(1, 1).intended(2, 1).events();
   store->append(second);
@@ -34,7 +41,7 @@ awaitable<void> check_reopening(std::optional<D>& store, Reopen reopen, Conforma
                live.unfinished.size() == 2 && live.unfinished[0].attempts == 2 && live.unfinished[0].open_run &&
                    live.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 0);
   report.check(3, "the retries that are used up outlive the next intent",
-               live.unfinished.size() == 2 && live.unfinished[1].retries == 2);
+               live.unfinished.size() == 2 && live.unfinished[1].retries == 2 && live.unfinished[1].losses == 1);
 
   const std::vector<StoreEvent> end = StoreScript().started(1, 1).final_value(1, "0.5", 1).ended(1, 1).events();
   store->append(end);
@@ -85,12 +92,14 @@ awaitable<void> check_reopening(std::optional<D>& store, Reopen reopen, Conforma
           .intended(4, 2)
           .events();
   std::get<RunEnded>(spent[spent.size() - 2]).retries = 2;
+  std::get<RunEnded>(spent[spent.size() - 2]).losses = 1;
   store->append(spent);
   auto beginning = reopen();
   const ExperimentSnapshot fresh = co_await std::move(beginning);
-  report.check(3, "a trial that is opened again after its end has all of its retries",
-               fresh.unfinished.size() == 2 && fresh.unfinished[1].trial.number == 4 &&
-                   fresh.unfinished[1].attempts == 3 && fresh.unfinished[1].retries == 0);
+  report.check(
+      3, "a trial that is opened again after its end has all of its retries",
+      fresh.unfinished.size() == 2 && fresh.unfinished[1].trial.number == 4 && fresh.unfinished[1].attempts == 3 &&
+          fresh.unfinished[1].retries == 0 && fresh.unfinished[1].losses == 0);
 
   // One that was to be opened again, and was stopped before that.
   const std::vector<StoreEvent> twice =

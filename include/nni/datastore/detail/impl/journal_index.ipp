@@ -109,9 +109,10 @@ NNI_INLINE bool JournalIndex::take_in(const ResultImported&, std::uint64_t offse
   return true;
 }
 
-NNI_INLINE std::uint32_t JournalIndex::retries(TrialId trial) const noexcept {
+NNI_INLINE JournalIndex::Spent JournalIndex::spent(TrialId trial) const noexcept {
   const auto found = live_.find(trial.number);
-  return found == live_.end() ? 0 : found->second.trial.retries;
+  if (found == live_.end()) return {};
+  return Spent{found->second.trial.retries, found->second.trial.losses};
 }
 
 NNI_INLINE bool JournalIndex::is_late(const Metric& metric) const noexcept {

@@ -218,6 +218,7 @@ NNI_INLINE void read_members(MemberReader& in, RunEnded& event) {
   std::int64_t pause = 0;
   in.number("pause_ns", pause);
   event.pause = Duration(pause);
+  if (in.next_is("losses")) in.number("losses", event.losses);
   in.text("message", event.end.message);
 }
 

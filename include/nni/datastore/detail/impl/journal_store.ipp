@@ -78,8 +78,8 @@ NNI_INLINE ExperimentSnapshot JournalReader::snapshot() {
   ExperimentSnapshot result = state_->index.summary();
   const JournalIndex::Selection open = state_->index.unfinished();
   const std::vector<std::uint64_t> imported = state_->index.imported();
-  std::vector<std::uint32_t> retries;
-  for (const auto& [id, places] : open) retries.push_back(state_->index.retries(id));
+  std::vector<JournalIndex::Spent> spent;
+  for (const auto& [id, places] : open) spent.push_back(state_->index.spent(id));
   lock.unlock();
   for (const std::uint64_t offset : imported) result.imported.push_back(event_at<ResultImported>(offset));
   for (const auto& [id, places] : open) {
@@ -88,7 +88,8 @@ NNI_INLINE ExperimentSnapshot JournalReader::snapshot() {
     std::erase_if(current, [&trial](const Metric& metric) { return !trial.is_current(metric.run); });
     result.unfinished.push_back(trial.unfinished(current));
     // They outlive the attempt whose end told them.
-    result.unfinished.back().retries = retries[result.unfinished.size() - 1];
+    result.unfinished.back().retries = spent[result.unfinished.size() - 1].retries;
+    result.unfinished.back().losses = spent[result.unfinished.size() - 1].losses;
   }
   return result;
 }

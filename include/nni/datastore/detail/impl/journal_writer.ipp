@@ -158,7 +158,9 @@ NNI_INLINE void write_members(MemberWriter out, const RunEnded& event, std::uint
   out.kind("ended").run(event.run).time("at", event.at).text("status", to_string(event.status));
   out.flag("last", event.final_attempt).text("how", to_string(event.end.kind));
   out.number("code", event.end.code).text("why", to_string(event.end.why));
-  out.number("retries", event.retries).number("pause_ns", event.pause.count()).text("message", event.end.message).end();
+  out.number("retries", event.retries).number("pause_ns", event.pause.count());
+  if (event.losses != 0) out.number("losses", event.losses);
+  out.text("message", event.end.message).end();
 }
 
 NNI_INLINE void write_members(MemberWriter out, const ResultImported& event, std::uint64_t) {

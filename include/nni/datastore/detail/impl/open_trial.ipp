@@ -17,7 +17,7 @@ NNI_INLINE void OpenTrial::ordered(const TrialOrdered& event) {
 
 NNI_INLINE void OpenTrial::intended(const RunIntended& event) {
   // Whoever opens a trial again after its end gives it all of its retries.
-  if (is_terminal(detail.status)) retries = 0;
+  if (is_terminal(detail.status)) retries = losses = 0;
   if (has_run) {
     // What the last attempt left behind does not describe this one.
     detail.start_time.reset();
@@ -73,6 +73,7 @@ NNI_INLINE void OpenTrial::ended(const RunEnded& event) {
   ended_at = event.at;
   end = event.end;
   retries = event.retries;
+  losses = event.losses;
   pause = event.pause;
   detail.status = event.status;
   detail.message = event.end.message;
@@ -99,9 +100,11 @@ NNI_INLINE UnfinishedTrial OpenTrial::unfinished(std::span<const Metric> values)
   result.parameters = detail.parameters;
   result.attempts = detail.attempts;
   result.retries = retries;
+  result.losses = losses;
   if (!run_open) {
     result.pause = pause;
     result.ended_at = ended_at.value_or(TimePoint{});
+    if (ended_at) result.last_end = end;
     return result;
   }
   Intent& intent = result.open_run.emplace();

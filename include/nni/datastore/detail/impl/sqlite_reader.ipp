@@ -108,7 +108,7 @@ inline constexpr std::string_view select_trials =
     "SELECT t.number, t.parameter, t.ordered_at, t.event_row, t.status, t.attempts, t.final_value, e.data, "
     "e.trialJobId,"
     " r.attempt, r.session, r.intended_at, r.placement, r.job, r.started_at, r.url, r.directory, r.ended_at, r.ended,"
-    " r.code, r.why, r.message, r.metrics_first, r.metrics_last, r.retries, r.pause_ns, r.tags"
+    " r.code, r.why, r.message, r.metrics_first, r.metrics_last, r.retries, r.pause_ns, r.losses, r.tags"
     " FROM nni_trials t JOIN TrialJobEvent e ON e.rowid = t.event_row"
     " LEFT JOIN nni_runs r ON r.trial = t.number AND r.attempt = t.attempts - 1 WHERE ";
 
@@ -163,9 +163,10 @@ NNI_INLINE StoredTrial read_trial(const Statement& row) {
   result.metrics_last = row.integer(23);
   trial.retries = static_cast<std::uint32_t>(row.integer(24));
   trial.pause = Duration(row.integer(25));
-  if (!row.is_null(26)) {
-    std::optional<std::vector<std::string>> tags = parse_tags(row.text(26));
-    if (!tags) throw damaged_record("the tags of a run", row.text(26));
+  trial.losses = static_cast<std::uint32_t>(row.integer(26));
+  if (!row.is_null(27)) {
+    std::optional<std::vector<std::string>> tags = parse_tags(row.text(27));
+    if (!tags) throw damaged_record("the tags of a run", row.text(27));
     detail.tags = std::move(*tags);
   }
   trial.run_open = trial.intended_at && !trial.ended_at;

@@ -47,8 +47,8 @@ NNI_INLINE SqliteRecorder::SqliteRecorder(
       insert_event_(database_.prepare("INSERT INTO TrialJobEvent VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
       insert_metric_(database_.prepare("INSERT INTO MetricData VALUES (?, ?, ?, ?, ?, ?)")),
       put_trial_(database_.prepare("REPLACE INTO nni_trials VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
-      put_run_(
-          database_.prepare("REPLACE INTO nni_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
+      put_run_(database_.prepare(
+          "REPLACE INTO nni_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
   database_.keep_log_on_close();  // `finish` empties it
   // A log that an earlier process left may hold what that process could not sync, and only it was told so.
   require_whole(file, log_->write_again(0));
@@ -297,8 +297,8 @@ NNI_INLINE void SqliteRecorder::write_run(const StoredTrial& stored) {
   }
   const auto row = [](std::int64_t number) { return number == 0 ? std::nullopt : std::optional<std::int64_t>(number); };
   put_run_.integer_or_null(15, row(stored.metrics_first)).integer_or_null(16, row(stored.metrics_last));
-  put_run_.integer(17, trial.retries).integer(18, trial.pause.count());
-  put_run_.text_or_null(19, tags_text(trial.detail.tags)).execute();
+  put_run_.integer(17, trial.retries).integer(18, trial.pause.count()).integer(19, trial.losses);
+  put_run_.text_or_null(20, tags_text(trial.detail.tags)).execute();
 }
 
 NNI_INLINE void SqliteRecorder::write_changes() {

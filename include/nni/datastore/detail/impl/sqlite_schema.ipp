@@ -46,7 +46,7 @@ NNI_INLINE void SqliteSchema::create(Database& database) {
     CREATE TABLE nni_runs (trial integer, attempt integer, session integer, intended_at integer, placement text,
                            job text, started_at integer, url text, directory text, ended_at integer, ended text,
                            code integer, why text, message text, metrics_first integer, metrics_last integer, retries integer,
-                           pause_ns integer, tags text, PRIMARY KEY (trial, attempt)) WITHOUT ROWID;
+                           pause_ns integer, losses integer, tags text, PRIMARY KEY (trial, attempt)) WITHOUT ROWID;
     CREATE TABLE nni_imported (number integer PRIMARY KEY, parameters text, value real, history text,
                                after integer);
     CREATE TABLE nni_earlier_metrics (trial integer, attempt integer, position integer, timestamp integer, type text,
