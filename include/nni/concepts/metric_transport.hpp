@@ -21,8 +21,9 @@ namespace nni {
 ///  2. `acknowledge` is called when the message is recorded, and only then does the trial get its answer; a receipt
 ///     that is not known any more is ignored;
 ///  3. `settle` returns when everything that an ended run had sent has been given to `next_message`: results of ended
-///     trials must not be dropped. The session holds back the end of a run until then; a transport is waited for at
-///     most 5 s, after which the loss is counted and logged, and a service that brings messages itself without a limit;
+///     trials must not be dropped. The session holds back the end of a run until then, and settles the runs that have
+///     ended meanwhile beside it; a transport is waited for at most 5 s, after which the loss is counted and logged, and
+///     a service that brings messages itself without a limit;
 ///  4. `next_message` is cancellable without losing a message; messages of one run come in the order in which it
 ///     sent them;
 ///  5. what cannot be understood is delivered as `TrialMessage::Kind::garbage`, and costs no other message;

@@ -79,7 +79,8 @@ class Engine {
     loops.spawn(lasting(order_loop(), "orders of the advisor"));
     loops.spawn(lasting(control_loop(), "decisions of the experiment"));
     loops.spawn(lasting(limit_loop(), "limits of the experiment"));
-    for (auto& [end, lost] : std::exchange(ended_before_, {})) loops.spawn(hear_end(std::move(end), lost));
+    for (auto& [end, lost] : std::exchange(ended_before_, {}))
+      loops.spawn(lasting(hear_end(std::move(end), lost), "end of an earlier run"));
     if (stopping_) loops.spawn(give_up());
     for (awaitable<void>& waiting : std::exchange(early_, {})) loops.spawn(std::move(waiting));
     auto all = loops.join();
@@ -314,8 +315,9 @@ class Engine {
 
   awaitable<void> event_loop();
 
-  // Results of a run are heard before its end is.
+  // Results of a run are heard before its end is. So many runs at a time, and the others after them.
   awaitable<void> settle(RunId run);
+  awaitable<void> settle_now(RunId run);
 
   awaitable<void> order_loop();
 
@@ -418,6 +420,7 @@ class Engine {
   std::vector<awaitable<void>> early_;                           // of them, those who asked before the loops ran
 
   static constexpr std::size_t most_unwritten = 10'000;
+  static constexpr std::size_t most_settling = 256;
 
   std::string store_trouble_;
   std::string service_trouble_;
@@ -432,6 +435,8 @@ class Engine {
   std::unordered_map<RunId, std::optional<StopReason>> submitting_;  // being submitted, perhaps cancelled already
   std::size_t in_flight_ = 0;
   async::event in_flight_changed_;
+  std::size_t settling_ = 0;
+  async::event settled_;
 
   ResourceSnapshot resources_;
   bool resources_stale_ = true;

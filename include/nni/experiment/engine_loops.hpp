@@ -91,10 +91,11 @@ awaitable<void> Engine<Parts>::event_loop() {
       note_start(started->run, Duration{});
     } else if (const auto* queued = std::get_if<JobQueued>(&event)) {
       board_->set_waiting_reason(queued->reason);
-    } else if (const auto* ended = std::get_if<JobEnded>(&event)) {
+    } else if (auto* ended = std::get_if<JobEnded>(&event)) {
       NNI_CRASH_POINT("exit seen");
-      auto settled = settle(ended->run);
-      co_await std::move(settled);
+      // Beside what follows: a run whose messages take their time keeps back no other.
+      group_->spawn(lasting(hear_end(std::move(*ended), false), "end of a run"));
+      continue;
     } else {
       resources_stale_ = true;
     }
@@ -109,6 +110,19 @@ awaitable<void> Engine<Parts>::event_loop() {
 
 template <class Parts>
 awaitable<void> Engine<Parts>::settle(RunId run) {
+  while (settling_ >= most_settling) {
+    auto turn = settled_.wait();
+    co_await std::move(turn);
+  }
+  ++settling_;
+  auto work = settle_now(run);
+  co_await std::move(work);
+  --settling_;
+  settled_.notify_one();
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::settle_now(RunId run) {
   auto work = parts_.channel.settle(run);
   if constexpr (Parts::carried) {
     co_await std::move(work);

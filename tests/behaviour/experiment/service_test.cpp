@@ -56,6 +56,7 @@ struct Desk {
   std::size_t stopping = 0;  ///< cancellations under way
   std::size_t most_stopping = 0;
   std::set<RunId> known;
+  std::set<RunId> unsettled;  ///< ended or not, their messages have not all come
   std::vector<Cancelled> cancelled;
   std::deque<JobEvent> events;
   async::event changed;
@@ -142,7 +143,12 @@ class Platform {
   }
   awaitable<void> acknowledge(Receipt) { co_return; }
   awaitable<void> send(RunId, Parameters) { co_return; }
-  awaitable<void> settle(RunId) { co_return; }
+  awaitable<void> settle(RunId run) {
+    while (desk_->unsettled.contains(run)) {
+      auto change = desk_->changed.wait();
+      co_await std::move(change);
+    }
+  }
 
  private:
   void end(RunId run, JobEnd how) {
@@ -318,6 +324,27 @@ CO_TEST_CASE(
   CHECK(summary.status == ExperimentStatus::stopped);
   CHECK(desk->cancelled.size() == 6);
   CHECK(desk->most_stopping == 4);
+}
+
+CO_TEST_CASE("experiment: a run whose messages take their time keeps back no other's end", "[experiment][service]") {
+  const auto desk = std::make_shared<Desk>();
+  desk->unsettled.insert(RunId{TrialId{1}, 0});
+  Experiment experiment{
+      options(6, 3), Platform{desk}, Shared{std::make_shared<datastore::Memory>()}, tuning::Random{line(), seed(1)}};
+  std::vector<std::uint64_t> ended;
+  experiment.observe(Observer{.on_trial_ended = [&](const TrialJobDetail& trial) {
+    ended.push_back(trial.trial.number);
+    if (ended.size() != 5) return;
+    desk->unsettled.clear();
+    desk->changed.notify();
+  }});
+
+  auto running = experiment.async_run(ctx);
+  const Summary summary = co_await std::move(running);
+
+  CHECK(summary.finished == 6);
+  REQUIRE(ended.size() == 6);
+  CHECK(ended.back() == 1);
 }
 
 CO_TEST_CASE("experiment: a submission that its platform cancels itself fails the trial", "[experiment][service]") {
