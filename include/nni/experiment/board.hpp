@@ -66,6 +66,7 @@ class Board {
 
   /// Changes what `profile` and `progress` say.
   void set_status(ExperimentStatus status, std::string message = {});
+  [[nodiscard]] ExperimentStatus status() const noexcept { return profile_.status; }
   void set_params(std::string params, std::string settings);
   void set_waiting_reason(std::string reason) { waiting_reason_ = std::move(reason); }
 

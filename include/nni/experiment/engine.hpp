@@ -10,6 +10,7 @@
 #include <functional>
 #include <future>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <queue>
@@ -349,6 +350,7 @@ class Engine {
         group_->cancel();
         co_return;
       }
+      follow_status();
       while (!dirty_) {
         auto change = changed_.wait();
         co_await std::move(change);
@@ -361,7 +363,7 @@ class Engine {
       auto work = parts_.service.resources();
       resources_ = co_await std::move(work);
     }
-    board_->set_waiting_reason({});
+    show_queued();
     Transition transition;
     while (const std::optional<TrialId> trial = ledger_->next_waiting()) {
       const ResourceRequest request = parts_.request(*trial);
@@ -379,6 +381,14 @@ class Engine {
       }
       apply(transition);
     }
+  }
+
+  void follow_status();
+
+  // A reason counts until its run has begun or ended.
+  void show_queued() { board_->set_waiting_reason(queued_.empty() ? std::string() : queued_.begin()->second); }
+  void forget_queued(RunId run) {
+    if (queued_.erase(run) != 0) show_queued();
   }
 
   // A run that does not end although it was told to must not keep the experiment for ever.
@@ -437,6 +447,10 @@ class Engine {
   async::event in_flight_changed_;
   std::size_t settling_ = 0;
   async::event settled_;
+
+  std::map<RunId, std::string> queued_;  // why platforms keep runs waiting, for people
+  bool tuner_is_done_ = false;           // it had no more when it was asked last
+  bool is_spent_ = false;                // the budget of trials or of time is used up
 
   ResourceSnapshot resources_;
   bool resources_stale_ = true;

@@ -89,10 +89,13 @@ awaitable<void> Engine<Parts>::event_loop() {
     JobEvent event = co_await std::move(next);
     if (const auto* started = std::get_if<JobStarted>(&event)) {
       note_start(started->run, Duration{});
+      forget_queued(started->run);
     } else if (const auto* queued = std::get_if<JobQueued>(&event)) {
-      board_->set_waiting_reason(queued->reason);
+      queued_[queued->run] = queued->reason;
+      show_queued();
     } else if (auto* ended = std::get_if<JobEnded>(&event)) {
       NNI_CRASH_POINT("exit seen");
+      forget_queued(ended->run);
       // Beside what follows: a run whose messages take their time keeps back no other.
       group_->spawn(lasting(hear_end(std::move(*ended), false), "end of a run"));
       continue;
@@ -150,12 +153,14 @@ awaitable<void> Engine<Parts>::order_loop() {
     Order order = co_await std::move(next);
     transition.clear();
     if (auto* trial = std::get_if<NewTrial>(&order)) {
+      tuner_is_done_ = false;
       ledger_->order(std::move(*trial), now(), transition);
     } else if (auto* further = std::get_if<SendParameters>(&order)) {
       group_->spawn(send_further(std::move(*further)));
     } else if (const auto* kill = std::get_if<KillTrial>(&order)) {
       ledger_->cancel(kill->trial, StopReason::early_stop, now(), transition);
     } else if (std::holds_alternative<NoMoreTrials>(order)) {
+      tuner_is_done_ = true;
       ledger_->no_more_trials();
     }
     apply(transition);

@@ -12,6 +12,7 @@ namespace nni::detail {
 template <class Parts>
 TrialId Engine<Parts>::order(NewTrial what) {
   Transition transition;
+  tuner_is_done_ = false;
   const TrialId id = ledger_->order(std::move(what), now(), transition);
   apply(transition);
   wake();
@@ -107,6 +108,7 @@ awaitable<void> Engine<Parts>::submit_trial(TrialJobForm form) {
   // A platform that refuses a job fails the trial, not the experiment.
   context_->log().warning("experiment", "run " + to_string(run) + " could not be submitted: " + *failure);
   Transition transition;
+  forget_queued(run);
   const JobEnded ended{run, JobEnd{EndKind::not_started, 0, std::move(*failure)}, now()};
   ledger_->event(ended, now(), transition);
   apply(transition);

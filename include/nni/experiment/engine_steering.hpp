@@ -139,6 +139,23 @@ void Engine<Parts>::record_settings() {
   last_ = parts_.store.append(std::span<const StoreEvent>(&profile, 1));
 }
 
+// The statuses of NNI between the start and the end. While a trial that was ordered waits for its first place, the budget
+// is not used up; one that waits for another attempt does not give it back.
+template <class Parts>
+void Engine<Parts>::follow_status() {
+  if (stopping_) return;
+  const bool none_left = ledger_->budget_used_up() && (is_spent_ || ledger_->counts().waiting == 0);
+  is_spent_ = none_left || out_of_time_;
+  const ExperimentStatus status =
+      is_spent_ ? ExperimentStatus::no_more_trial
+                : (tuner_is_done_ ? ExperimentStatus::tuner_no_more_trial : ExperimentStatus::running);
+  if (status == board_->status()) return;
+  board_->set_status(status);
+  const StoreEvent profile{board_->profile(ledger_->counts())};
+  last_ = parts_.store.append(std::span<const StoreEvent>(&profile, 1));
+  wake();
+}
+
 template <class Parts>
 void Engine<Parts>::cancel_by_user(TrialId trial) {
   Transition transition;

@@ -48,6 +48,7 @@ struct Desk {
   bool ends = true;                                ///< runs end as soon as they have begun
   bool holds = false;                              ///< submissions wait
   bool gives_up = false;                           ///< submissions are cancelled by the platform itself
+  std::string queued;                              ///< why runs wait before they begin; empty: they do not
   bool stops_events = false;                       ///< the same of its events
   std::function<JobReport(const Intent&)> report;  ///< empty: adoption fails
 
@@ -94,6 +95,7 @@ class Platform {
     --desk_->inside;
     if (desk_->gives_up) throw boost::system::system_error(boost::asio::error::operation_aborted, "the line is dead");
     desk_->known.insert(run);
+    if (!desk_->queued.empty()) desk_->events.emplace_back(JobQueued(run, desk_->queued));
     desk_->events.emplace_back(JobStarted(run, JobId("job"), context_->clock().now()));
     if (desk_->ends) end(run, JobEnd(EndKind::exited, 0));
     desk_->changed.notify();
@@ -345,6 +347,53 @@ CO_TEST_CASE("experiment: a run whose messages take their time keeps back no oth
   CHECK(summary.finished == 6);
   REQUIRE(ended.size() == 6);
   CHECK(ended.back() == 1);
+}
+
+CO_TEST_CASE("experiment: while its last trials run there are no more, with NNI's name for that",
+             "[experiment][service][status]") {
+  const bool by_tuner = GENERATE(false, true);
+  const auto desk = std::make_shared<Desk>();
+  desk->unsettled.insert(RunId{TrialId{3}, 0});
+  ExperimentOptions settings = options(3, 4);
+  if (by_tuner) settings.max_trials.reset();
+  const SearchSpace space = by_tuner ? SearchSpace{choice("kind", {"a", "b", "c"})} : line();
+  Experiment experiment{
+      settings, Platform{desk}, Shared{std::make_shared<datastore::Memory>()}, tuning::Random{space, seed(1)}};
+  const ExperimentStatus expected = by_tuner ? ExperimentStatus::tuner_no_more_trial : ExperimentStatus::no_more_trial;
+  std::set<ExperimentStatus> shown;
+  experiment.observe(Observer{.on_progress = [&](const Progress& now) {
+    shown.insert(now.status);
+    if (now.status != expected || now.finished != 2) return;
+    desk->unsettled.clear();
+    desk->changed.notify();
+  }});
+
+  auto running = experiment.async_run(ctx);
+  const Summary summary = co_await std::move(running);
+
+  CHECK(summary.status == ExperimentStatus::done);
+  CHECK(shown == std::set<ExperimentStatus>{ExperimentStatus::running, expected});
+}
+
+CO_TEST_CASE("experiment: why a platform kept a run waiting is forgotten when the run has begun",
+             "[experiment][service][status]") {
+  const auto desk = std::make_shared<Desk>();
+  desk->ends = false;
+  desk->queued = "three jobs are before it";
+  Experiment experiment{
+      options(1, 1), Platform{desk}, Shared{std::make_shared<datastore::Memory>()}, tuning::Random{line(), seed(1)}};
+  const Control control = experiment.control();
+  std::optional<std::string> reason;
+  experiment.observe(Observer{.on_progress = [&](const Progress& now) {
+    if (now.running == 0 || reason) return;
+    reason = now.waiting_reason;
+    control.stop();
+  }});
+
+  auto running = experiment.async_run(ctx);
+  co_await std::move(running);
+
+  CHECK(reason == "");
 }
 
 CO_TEST_CASE("experiment: a submission that its platform cancels itself fails the trial", "[experiment][service]") {
