@@ -350,6 +350,8 @@ class Engine {
         group_->cancel();
         co_return;
       }
+      if (const std::string why = ledger_->cannot_start(); !why.empty() && !stopping_ && inbox_.empty() && !dirty_)
+        refuse_to_go_on(why);
       follow_status();
       while (!dirty_) {
         auto change = changed_.wait();
@@ -381,6 +383,15 @@ class Engine {
       }
       apply(transition);
     }
+  }
+
+  [[noreturn]] void refuse_to_go_on(const std::string& why) const {
+    throw Error(
+        Errc::spawn_failed,
+        std::to_string(options_->max_failed_starts) +
+            " runs in a row could not be started, and no trial has reported anything since the experiment was "
+            "started; the last one: " +
+            why + "; mend it and go on with .resume = nni::Resume::if_exists, or set .max_failed_starts = 0");
   }
 
   void follow_status();

@@ -53,6 +53,11 @@ struct ExperimentOptions {
   /// Pause before the first retry, zero for none; it doubles with each further one.
   Duration retry_backoff = std::chrono::seconds(1);
   Duration retry_backoff_limit = std::chrono::minutes(10);  ///< the longest pause, not below `retry_backoff`
+  /// Runs that could not be started, in a row from the start of the experiment on, after which it ends with the status
+  /// ERROR and the last reason; 0: never. A run counts that the platform could not start or no machine fits, or that exits
+  /// with 126 or 127, which is how shells say that a program cannot be executed or found. Once a run has reported
+  /// anything, or has ended by itself in another way, no failure counts until the next start.
+  std::uint32_t max_failed_starts = 20;
   bool retry_failed = false;  ///< on a resume trials that had failed run again, as their next attempts
 
   Command trial_command{};                 ///< a shell line or a list of arguments; for services that run commands

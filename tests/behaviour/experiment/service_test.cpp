@@ -396,6 +396,45 @@ CO_TEST_CASE("experiment: why a platform kept a run waiting is forgotten when th
   CHECK(reason == "");
 }
 
+CO_TEST_CASE("experiment: one whose runs cannot start ends with the reason, and may be mended and resumed",
+             "[experiment][service][start]") {
+  const auto desk = std::make_shared<Desk>();
+  desk->gives_up = true;
+  const auto kept = std::make_shared<datastore::Memory>();
+  ExperimentOptions settings = options(1, 3);
+  settings.id = "abc";
+  settings.max_trials.reset();
+  settings.max_failed_starts = 5;
+  std::string reason;
+  try {
+    Experiment experiment{settings, Platform{desk}, Shared{kept}, tuning::Random{line(), seed(1)}};
+    auto running = experiment.async_run(ctx);
+    co_await std::move(running);
+  } catch (const Error& error) {
+    CHECK(error.code() == make_error_code(Errc::spawn_failed));
+    reason = error.what();
+  }
+
+  CHECK_THAT(reason, Catch::Contains("5 runs in a row") && Catch::Contains("the line is dead"));
+  auto opening = kept->open(ctx, ExperimentId("abc"));
+  const ExperimentSnapshot snapshot = co_await std::move(opening);
+  auto closing = kept->close();
+  co_await std::move(closing);
+  CHECK(snapshot.profile.status == ExperimentStatus::error);
+  CHECK_THAT(snapshot.profile.message, Catch::Contains("the line is dead"));
+  CHECK(snapshot.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] >= 5);
+  CHECK(snapshot.trials <= 8);
+
+  desk->gives_up = false;
+  settings.resume = Resume::always;
+  settings.max_trials = 10;
+  Experiment again{settings, Platform{desk}, Shared{kept}, tuning::Random{line(), seed(1)}};
+  auto running = again.async_run(ctx);
+  const Summary summary = co_await std::move(running);
+  CHECK(summary.status == ExperimentStatus::done);
+  CHECK(summary.finished == 10);
+}
+
 CO_TEST_CASE("experiment: a submission that its platform cancels itself fails the trial", "[experiment][service]") {
   for (std::size_t in_flight = 1; in_flight <= 4; in_flight += 3) {
     const auto desk = std::make_shared<Desk>();

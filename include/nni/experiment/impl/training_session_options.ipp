@@ -13,6 +13,7 @@ namespace nni::detail {
 
 NNI_INLINE ExperimentOptions experiment_options(const TrainingSessionOptions& options) {
   ExperimentOptions result;
+  result.max_failed_starts = 0;  // the program orders its trials and sees how they end
   result.id = options.id;
   result.directory = options.directory;
   result.resume = options.resume;
