@@ -1,5 +1,6 @@
 #include "support/co_test.hpp"
 #include "support/temporary_directory.hpp"
+#include "support/turns.hpp"
 
 #include <exception>
 #include <filesystem>
@@ -7,7 +8,6 @@
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <nni/async/cancellation.hpp>
@@ -17,6 +17,7 @@
 
 using namespace nni;
 using nni::storage::LocalDirectory;
+using nni_test::turns;
 
 namespace {
 
@@ -24,13 +25,6 @@ LocalDirectory directory_at(const std::filesystem::path& root) { return LocalDir
 
 void append(const std::filesystem::path& file, const std::string& text) {
   std::ofstream(file, std::ios::app | std::ios::binary) << text;
-}
-
-awaitable<void> turns(Context& ctx, int count) {
-  for (int turn = 0; turn < count; ++turn) {
-    auto work = boost::asio::post(ctx.executor(), boost::asio::use_awaitable);
-    co_await std::move(work);
-  }
 }
 
 awaitable<void> note(awaitable<void> work, int& done) {

@@ -1,5 +1,6 @@
 #include "support/co_test.hpp"
 #include "support/raw_http.hpp"
+#include "support/turns.hpp"
 
 #include <exception>
 #include <string>
@@ -9,7 +10,6 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/post.hpp>
 
 #include <nni/async/cancellation.hpp>
 #include <nni/concepts/metric_transport.hpp>
@@ -24,6 +24,7 @@ using namespace nni;
 using namespace nni::trial;
 using nni_test::RawAnswer;
 using nni_test::RawHttp;
+using nni_test::turns;
 
 static_assert(MetricTransportOver<transport::Http, storage::LocalDirectory>);
 static_assert(PlaysRole<transport::Carried, role::metric_transport>);
@@ -54,13 +55,6 @@ std::string batch_of(std::uint32_t first, std::uint32_t count) {
 
 const std::string batch_type = "Content-Type: " + std::string(batch_media_type) + "\r\n";
 const std::string request_parameter = encode(ChannelCommand(CommandType::request_parameter, {}));
-
-awaitable<void> turns(Context& ctx, int count = 8) {
-  for (int turn = 0; turn < count; ++turn) {
-    auto work = boost::asio::post(ctx.executor(), boost::asio::use_awaitable);
-    co_await std::move(work);
-  }
-}
 
 awaitable<void> note(awaitable<void> work, bool& done) {
   co_await std::move(work);
