@@ -22,13 +22,17 @@
 #include <nni/testing/data_store_failures.hpp>
 #include <nni/testing/detail/store_final_checks.hpp>
 #include <nni/testing/detail/store_resume_checks.hpp>
+#include <nni/testing/detail/store_strength_checks.hpp>
 #include <nni/testing/store_script.hpp>
 
 namespace nni::testing {
 
 /// What the suite may expect of a store, beside the promises.
 struct StoreSetup {
-  bool persistent = true;                             ///< false: what was recorded lives in the object only
+  bool persistent = true;  ///< false: what was recorded lives in the object only
+  /// Opens the records of an experiment beside the store that owns them, as another process can, and counts the trials
+  /// in them; absent: not checked.
+  std::function<std::size_t(const ExperimentId&)> count_beside{};
   std::function<void(const ExperimentId&)> damage{};  ///< makes a closed store unreadable; absent: not checked
   std::function<void()> break_writing{};  ///< lets every write fail as on a full disk from now on; absent: not checked
   std::function<void()> mend_writing{};   ///< the inverse
@@ -142,15 +146,10 @@ class StoreSuite {
   }
 
   awaitable<void> strengths(Case& here) {
-    for (std::uint64_t trial = 1; trial <= 20; ++trial) {
-      const std::vector<StoreEvent> events = StoreScript().succeeded(trial, "0.5").events();
-      const StorePosition at = here.store->append(events);
-      auto keeping = trial % 2 == 0 ? here.store->written(at) : here.store->synced(at);
-      co_await std::move(keeping);
-    }
-    auto earlier = here.store->synced(StorePosition{1});
-    co_await std::move(earlier);
-    report_.check(2, "written and synced return once the events are kept", true);
+    const auto reopen = [this, &here] { return reopened(here); };
+    std::function<std::size_t()> count_beside;
+    if (setup_.count_beside) count_beside = [this, &here] { return setup_.count_beside(here.id); };
+    return check_strengths(here.store, reopen, std::move(count_beside), report_);
   }
 
   awaitable<void> snapshot(Case& here) {

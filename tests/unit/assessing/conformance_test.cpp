@@ -1,6 +1,7 @@
 #include "support/catch.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <vector>
 
@@ -12,7 +13,15 @@ using namespace nni;
 
 namespace {
 
-enum class Fault { none, ignores_direction, counts_objects, counts_the_living, learns_step_by_step };
+enum class Fault {
+  none,
+  ignores_direction,
+  counts_objects,
+  guesses_at_infinity,
+  counts_silence,
+  counts_the_living,
+  learns_step_by_step
+};
 
 // Stops what is worse than every trial that has ended; each fault breaks one promise.
 class Worst {
@@ -36,6 +45,8 @@ class Worst {
     else
       for (const double value : history) own.push_back(goals_.loss(value));
     if (fault_ == Fault::counts_objects && number_ % 2 == 0) return Verdict::bad;
+    const bool odd = std::any_of(ended_.begin(), ended_.end(), [](double value) { return !std::isfinite(value); });
+    if (fault_ == Fault::guesses_at_infinity && odd) return number_ % 2 == 0 ? Verdict::bad : Verdict::good;
     std::vector<double> others = ended_;
     if (fault_ == Fault::counts_the_living)
       for (const auto& [other, values] : running_)
@@ -44,6 +55,7 @@ class Worst {
     return worst && !others.empty() ? Verdict::bad : Verdict::good;
   }
   void trial_ended(const RunId& run, bool succeeded) {
+    if (fault_ == Fault::counts_silence && !running_.contains(run)) ended_.push_back(0.0);
     if (succeeded) ended_.insert(ended_.end(), running_[run].begin(), running_[run].end());
     running_.erase(run);
   }
@@ -81,6 +93,9 @@ TEST_CASE("the suite names the promise that an assessor breaks", "[assessing][co
   CHECK_THAT(seen_of(Fault::none), Catch::Contains("checks passed"));
   CHECK_THAT(seen_of(Fault::ignores_direction), Catch::Contains("promise 1 broken"));
   CHECK_THAT(seen_of(Fault::counts_objects), Catch::Contains("promise 2 broken"));
+  CHECK_THAT(seen_of(Fault::guesses_at_infinity),
+             Catch::Contains("promise 2 broken: with values that are not finite the verdict depends on the histories"));
+  CHECK_THAT(seen_of(Fault::counts_silence), Catch::Contains("promise 2 broken: trials that end without a result"));
   CHECK_THAT(seen_of(Fault::counts_the_living), Catch::Contains("promise 3 broken"));
   CHECK_THAT(seen_of(Fault::learns_step_by_step), Catch::Contains("promise 4 broken"));
 }

@@ -1,8 +1,15 @@
 #include "support/catch.hpp"
 
 #include <cerrno>
+#include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <nni/datastore/journal.hpp>
 #include <nni/datastore/memory.hpp>
@@ -16,6 +23,22 @@
 using namespace nni;
 
 namespace {
+
+// Counts trials through a store that only looks, as another process would.
+template <class Reader>
+std::size_t count_with(Reader reader, const ExperimentId& id) {
+  std::size_t trials = 0;
+  Runtime runtime;
+  const auto look = [&]() -> awaitable<void> {
+    auto opening = reader.open(runtime.context(), id);
+    const ExperimentSnapshot found = co_await std::move(opening);
+    trials = found.trials;
+    auto closing = reader.close();
+    co_await std::move(closing);
+  };
+  runtime.run(look());
+  return trials;
+}
 
 // Runs the suite over one kind of store, with the ways to damage and to break it.
 template <class Store>
@@ -38,6 +61,9 @@ testing::ConformanceReport check_store<datastore::Journal>() {
     file.seekp(200);
     file.put('~');
   };
+  setup.count_beside = [&place](const ExperimentId& id) {
+    return count_with(datastore::Journal{{.directory = place.path(), .read_only = true}}, id);
+  };
   setup.break_writing = [&files] { files->fail_all(nni_test::Call::write, ENOSPC); };
   setup.mend_writing = [&files] { files->mend(); };
   return testing::check_data_store<datastore::Journal>(
@@ -52,6 +78,9 @@ testing::ConformanceReport check_store<datastore::Sqlite>() {
   setup.damage = [&place](const ExperimentId& id) {
     std::ofstream(place.path() / id.value / "db" / "nni.sqlite", std::ios::trunc)
         << "this is no database, whatever its name says";
+  };
+  setup.count_beside = [&](const ExperimentId& id) {
+    return count_with(datastore::Sqlite{{.directory = place.path(), .read_only = true, .vfs = disk.name()}}, id);
   };
   setup.break_writing = [&disk] {
     disk.change([](const nni_test::RecordingVfs::Asked& asked) {
@@ -101,7 +130,55 @@ class Forgetful {
   std::uint32_t next_ = 100;
 };
 
+// Says at once that everything is kept: it writes when somebody looks, or forgets every second batch.
+class Hasty {
+ public:
+  using role = role::data_store;
+  enum class Fault { writes_late, forgets };
+
+  Hasty(std::filesystem::path directory, Fault fault) : real_({.directory = std::move(directory)}), fault_(fault) {}
+
+  awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id) { return real_.open(context, std::move(id)); }
+  StorePosition append(std::span<const StoreEvent> events) {
+    at_.value += events.size();
+    if (fault_ != Fault::forgets || ++calls_ % 2 == 1) late_.insert(late_.end(), events.begin(), events.end());
+    return at_;
+  }
+  awaitable<void> written(StorePosition) { co_return; }
+  awaitable<void> synced(StorePosition) { co_return; }
+  awaitable<std::optional<TrialJobDetail>> load(TrialId trial) { return complete().load(trial); }
+  awaitable<TrialPage> page(TrialQuery query) { return complete().page(query); }
+  awaitable<std::vector<Metric>> metrics(TrialId trial) { return complete().metrics(trial); }
+  awaitable<void> close() { return complete().close(); }
+
+ private:
+  datastore::Journal& complete() {
+    if (!late_.empty()) real_.append(std::exchange(late_, {}));
+    return real_;
+  }
+
+  datastore::Journal real_;
+  Fault fault_;
+  std::vector<StoreEvent> late_;
+  StorePosition at_{};
+  int calls_ = 0;
+};
+
+std::string seen_of(Hasty::Fault fault) {
+  const nni_test::TemporaryDirectory place;
+  testing::StoreSetup setup;
+  setup.count_beside = [&place](const ExperimentId& id) {
+    return count_with(datastore::Journal{{.directory = place.path(), .read_only = true}}, id);
+  };
+  return testing::check_data_store<Hasty>([&] { return Hasty(place.path(), fault); }, setup).to_string();
+}
+
 }  // namespace
+
+TEST_CASE("the suite notices a store that says too early that something is kept", "[datastore]") {
+  CHECK_THAT(seen_of(Hasty::Fault::writes_late), Catch::Contains("promise 2 broken: when written or synced returns"));
+  CHECK_THAT(seen_of(Hasty::Fault::forgets), Catch::Contains("promise 2 broken: what was written or synced is there"));
+}
 
 TEST_CASE("the suite names the promise that a store breaks", "[datastore]") {
   testing::StoreSetup setup;

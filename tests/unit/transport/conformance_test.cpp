@@ -3,11 +3,15 @@
 #include "support/catch.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nni/net/url.hpp>
@@ -60,10 +64,10 @@ trial::Settings settings_of(const EnvironmentVariables& environment) {
 }
 
 // Through our own client.
-testing::TransportTrial http_trial() {
+testing::TransportTrial http_trial(trial::CourierOptions options = {}) {
   testing::TransportTrial trial;
-  trial.report = [](const EnvironmentVariables& environment, const std::vector<Metric>& values) {
-    trial::Courier courier(settings_of(environment));
+  trial.report = [options](const EnvironmentVariables& environment, const std::vector<Metric>& values) {
+    trial::Courier courier(settings_of(environment), options);
     for (const Metric& value : values) {
       const trial::Report one{value.kind, value.sequence, value.value};
       courier.deliver(std::span(&one, 1));
@@ -73,8 +77,8 @@ testing::TransportTrial http_trial() {
     trial::Link link(environment.at("NNI_TRIAL_COMMAND_CHANNEL"));
     link.exchange("PUT", "no command", "application/json");
   };
-  trial.ask = [](const EnvironmentVariables& environment, unsigned) {
-    return trial::Courier(settings_of(environment)).request_parameters();
+  trial.ask = [options](const EnvironmentVariables& environment, unsigned) {
+    return trial::Courier(settings_of(environment), options).request_parameters();
   };
   return trial;
 }
@@ -121,6 +125,131 @@ class Places {
   int count_ = 0;
 };
 
+enum class Fault {
+  none,
+  takes_the_word_of_the_trial,
+  answers_early,
+  refuses_receipts,
+  answers_anybody,
+  settles_at_once,
+  never_settles,
+  loses_when_cancelled,
+  drops_garbage,
+  sends_nothing,
+  changes_address,
+  prepares_nothing,
+  hides_its_end,
+  forgets_runs
+};
+
+/// A transport that breaks one promise.
+template <class Real>
+class Broken {
+ public:
+  using role = role::metric_transport;
+
+  Broken(Real real, Fault fault) : real_(std::move(real)), fault_(fault) {}
+
+  template <class Store>
+  awaitable<void> open(Context& context, Store& store) {
+    context_ = &context;
+    return real_.open(context, store);
+  }
+  auto prepare(const TrialJobForm& form) {
+    if (fault_ == Fault::prepares_nothing) {
+      TrialJobForm other = form;
+      other.parameters = ParametersWriter{}.add("phase", 9).finish();
+      return real_.prepare(other);
+    }
+    return real_.prepare(form);
+  }
+  EnvironmentVariables environment(RunId run) {
+    EnvironmentVariables variables = real_.environment(run);
+    if (fault_ == Fault::changes_address) variables["CALLS"] = std::to_string(++calls_);
+    return variables;
+  }
+  awaitable<TrialMessage> next_message() {
+    for (;;) {
+      TrialMessage message;
+      try {
+        auto next = real_.next_message();
+        message = co_await std::move(next);
+      } catch (const Error&) {
+        if (fault_ == Fault::hides_its_end) throw Error(Errc::internal, "something happened");
+        throw;
+      }
+      last_ = message.receipt;
+      pending_.insert(last_.value);
+      if (fault_ == Fault::loses_when_cancelled) {
+        auto pausing = context_->clock().sleep_for(std::chrono::milliseconds(8));
+        co_await std::move(pausing);
+      }
+      if (fault_ == Fault::takes_the_word_of_the_trial) message.metric.run.trial = TrialId{99};
+      if (fault_ == Fault::answers_early) {
+        auto answering = real_.acknowledge(message.receipt);
+        co_await std::move(answering);
+      }
+      if (fault_ != Fault::drops_garbage || message.kind != TrialMessage::Kind::garbage) co_return message;
+      auto answering = real_.acknowledge(message.receipt);
+      co_await std::move(answering);
+    }
+  }
+  awaitable<void> acknowledge(Receipt receipt) {
+    const bool known = pending_.contains(receipt.value);
+    if (fault_ == Fault::refuses_receipts && !known) throw Error(Errc::internal, "there is no such message");
+    return real_.acknowledge(fault_ == Fault::answers_anybody ? last_ : receipt);
+  }
+  awaitable<void> send(RunId run, Parameters parameters) {
+    if (fault_ == Fault::sends_nothing) parameters = ParametersWriter{}.add("phase", 9).finish();
+    return real_.send(run, std::move(parameters));
+  }
+  awaitable<void> settle(RunId run) {
+    if (fault_ == Fault::settles_at_once) return nothing();
+    if (fault_ == Fault::never_settles) return context_->clock().sleep_for(std::chrono::hours(1));
+    return real_.settle(run);
+  }
+  void resume(RunId run)
+    requires requires(Real& real) { real.resume(run); }
+  {
+    if (fault_ != Fault::forgets_runs) real_.resume(run);
+  }
+  awaitable<void> close() { return real_.close(); }
+
+ private:
+  static awaitable<void> nothing() { co_return; }
+
+  Real real_;
+  Fault fault_;
+  Context* context_ = nullptr;
+  std::set<std::uint64_t> pending_;
+  Receipt last_{};
+  int calls_ = 0;
+};
+
+// What never comes is noticed by waiting for it.
+constexpr Duration soon = std::chrono::seconds(1);
+constexpr Duration never = std::chrono::seconds(20);
+
+std::string seen_of_http(Fault fault, Duration limit = never) {
+  Places places;
+  testing::TransportTrial trial = http_trial({.patience = limit});
+  trial.limit = limit;
+  return testing::check_metric_transport<Broken<transport::Http>, storage::LocalDirectory>(
+             [fault] { return Broken(transport::Http(), fault); },
+             [&] { return storage::LocalDirectory({.root = places.next()}); }, trial)
+      .to_string();
+}
+
+std::string seen_of_files(Fault fault, Duration limit = never) {
+  Places places;
+  testing::TransportTrial trial = file_trial();
+  trial.limit = limit;
+  return testing::check_metric_transport<Broken<transport::FileTail>, storage::LocalDirectory>(
+             [fault] { return Broken(transport::FileTail(), fault); },
+             [&] { return storage::LocalDirectory({.root = places.next()}); }, trial)
+      .to_string();
+}
+
 }  // namespace
 
 TEST_CASE("http transport: keeps the promises of a transport", "[transport][conformance]") {
@@ -164,4 +293,28 @@ TEST_CASE("carried: keeps the promises of a transport that leaves messages to th
           [] { return transport::Carried(); }, [&] { return storage::LocalDirectory({.root = places.next()}); }, {});
   INFO(report.to_string());
   CHECK(report.passed());
+}
+
+TEST_CASE("the suite names the promise that a transport breaks", "[transport][conformance]") {
+  CHECK_THAT(seen_of_http(Fault::none), Catch::Contains("checks passed"));
+  CHECK_THAT(seen_of_http(Fault::takes_the_word_of_the_trial), Catch::Contains("promise 1 broken"));
+  CHECK_THAT(seen_of_http(Fault::answers_early),
+             Catch::Contains("promise 2 broken: a trial gets no answer before its value is acknowledged"));
+  CHECK_THAT(seen_of_http(Fault::refuses_receipts), Catch::Contains("promise 2 broken: an unknown receipt is ignored"));
+  CHECK_THAT(seen_of_http(Fault::answers_anybody), Catch::Contains("promise 2 broken: an unknown receipt is ignored"));
+  CHECK_THAT(seen_of_http(Fault::never_settles, soon),
+             Catch::Contains("promise 3 broken: settling a run whose values were taken returns"));
+  CHECK_THAT(seen_of_http(Fault::loses_when_cancelled, soon), Catch::Contains("promise 4 broken"));
+  CHECK_THAT(seen_of_http(Fault::drops_garbage, soon), Catch::Contains("promise 5 broken"));
+  CHECK_THAT(seen_of_http(Fault::sends_nothing), Catch::Contains("promise 6 broken"));
+  CHECK_THAT(seen_of_http(Fault::changes_address), Catch::Contains("promise 8 broken"));
+  CHECK_THAT(seen_of_http(Fault::prepares_nothing), Catch::Contains("promise 9 broken"));
+  CHECK_THAT(seen_of_http(Fault::hides_its_end), Catch::Contains("promise 10 broken"));
+}
+
+TEST_CASE("the suite names the promise that a transport through files breaks", "[transport][conformance]") {
+  CHECK_THAT(seen_of_files(Fault::none), Catch::Contains("checks passed"));
+  CHECK_THAT(seen_of_files(Fault::settles_at_once),
+             Catch::Contains("promise 3 broken: settling waits until the values were taken"));
+  CHECK_THAT(seen_of_files(Fault::forgets_runs, soon), Catch::Contains("promise 11 broken"));
 }

@@ -20,7 +20,7 @@ using namespace nni;
 
 namespace {
 
-enum class Fault { none, orders_too_much, wants_numbers, loses_orders, never_stops };
+enum class Fault { none, orders_too_much, wants_numbers, gives_up, loses_orders, kills_strangers, never_stops };
 
 // Orders random trials; each fault breaks one promise.
 class Ordering {
@@ -39,7 +39,7 @@ class Ordering {
     // Hands an order to a reader that is not there any more.
     if (fault_ == Fault::loses_orders && std::exchange(abandoned_, false)) --count;
     for (; count > 0; --count) {
-      waiting_.emplace_back(ParameterId{next_}, *tuner_.generate(ParameterId{next_}));
+      waiting_.emplace_back(NewTrial{ParameterId{next_}, *tuner_.generate(ParameterId{next_})});
       ++next_;
     }
     changed_->notify();
@@ -49,7 +49,11 @@ class Ordering {
     if (fault_ == Fault::wants_numbers) static_cast<void>(metric.scalar().value());
     co_return;
   }
-  awaitable<void> trial_ended(const TrialOutcome&) { co_return; }
+  awaitable<void> trial_ended(const TrialOutcome& outcome) {
+    if (fault_ == Fault::gives_up && !outcome.value) waiting_.emplace_back(NoMoreTrials{});
+    if (fault_ == Fault::kills_strangers) waiting_.emplace_back(KillTrial{TrialId{77}});
+    co_return;
+  }
   awaitable<Order> next_order() {
     while (waiting_.empty()) {
       abandoned_ = true;  // stays so when the reader is cancelled
@@ -57,7 +61,7 @@ class Ordering {
       co_await std::move(change);
     }
     abandoned_ = false;
-    NewTrial order = std::move(waiting_.front());
+    Order order = std::move(waiting_.front());
     waiting_.pop_front();
     co_return order;
   }
@@ -70,7 +74,7 @@ class Ordering {
   Fault fault_;
   tuning::Random tuner_;
   std::unique_ptr<async::event> changed_;
-  std::deque<NewTrial> waiting_;
+  std::deque<Order> waiting_;
   std::uint64_t next_ = 0;
   bool abandoned_ = false;
 };
@@ -111,7 +115,7 @@ TEST_CASE("a tuner that comes to its end keeps the promises of an advisor", "[tu
   using Ending = tuning::AsAdvisor<tuning::Grid, assessing::MedianStop>;
 
   const testing::ConformanceReport report = testing::check_advisor<Ending>(
-      [] { return Ending(tuning::Grid(), assessing::MedianStop()); }, {.space = {choice("a", {1, 2, 3})}});
+      [] { return Ending(tuning::Grid(), assessing::MedianStop()); }, {.space = {choice("a", {1, 2, 3})}, .trials = 3});
 
   INFO(report.to_string());
   CHECK(report.passed());
@@ -146,6 +150,10 @@ TEST_CASE("the suite names the promise that an advisor breaks", "[tuning][confor
   CHECK_THAT(seen_of(Fault::none), Catch::Contains("checks passed"));
   CHECK_THAT(seen_of(Fault::orders_too_much), Catch::Contains("promise 2 broken"));
   CHECK_THAT(seen_of(Fault::wants_numbers), Catch::Contains("promise 3 broken"));
+  CHECK_THAT(seen_of(Fault::gives_up),
+             Catch::Contains("promise 3 broken: trials with and without results leave it able to go on"));
+  CHECK_THAT(seen_of(Fault::kills_strangers),
+             Catch::Contains("promise 4 broken: an order to kill names a trial that was there"));
   // An order that is lost is noticed by waiting for it.
   CHECK_THAT(
       seen_of(Fault::loses_orders, {.limit = std::chrono::milliseconds(200)}), Catch::Contains("promise 4 broken"));

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nni/core/random.hpp>
@@ -14,7 +15,17 @@ using namespace nni;
 
 namespace {
 
-enum class Fault { none, wrong_space, fresh_numbers, ends_for_a_moment, wants_a_value, keeps_old_space, counts_calls };
+enum class Fault {
+  none,
+  wrong_space,
+  fresh_numbers,
+  ends_for_a_moment,
+  wants_a_value,
+  tires_of_failures,
+  wants_order,
+  keeps_old_space,
+  counts_calls
+};
 
 // Draws from the space; each fault breaks one promise.
 class Drawing {
@@ -31,6 +42,7 @@ class Drawing {
   }
   std::optional<Parameters> generate(ParameterId id) {
     ++calls_;
+    if (tired_) return std::nullopt;
     if (fault_ == Fault::ends_for_a_moment && space_.size() && calls_ % 2 == 1 && calls_ > 6) return std::nullopt;
     const std::uint64_t number = fault_ == Fault::counts_calls ? calls_ : id.value;
     const Seed from = fault_ == Fault::fresh_numbers ? random_seed() : seed(5);
@@ -43,12 +55,17 @@ class Drawing {
   }
   void observe(const TrialOutcome& outcome) {
     if (fault_ == Fault::wants_a_value) static_cast<void>(outcome.value.value());
+    if (fault_ == Fault::tires_of_failures) tired_ = tired_ || !outcome.value;
+    if (fault_ == Fault::wants_order)
+      tired_ = tired_ || outcome.parameter.value < std::exchange(last_, outcome.parameter.value);
   }
 
  private:
   Fault fault_;
   SearchSpace space_;
   std::uint64_t calls_ = 0;
+  std::uint64_t last_ = 0;
+  bool tired_ = false;  // it suggests nothing any more
 };
 
 std::string seen_of(Fault fault) {
@@ -82,6 +99,9 @@ TEST_CASE("the suite names the promise that a tuner breaks", "[tuning][conforman
   CHECK_THAT(seen_of(Fault::fresh_numbers), Catch::Contains("promise 2 broken"));
   CHECK_THAT(seen_of(Fault::ends_for_a_moment), Catch::Contains("promise 3 broken"));
   CHECK_THAT(seen_of(Fault::wants_a_value), Catch::Contains("promise 4 broken"));
+  CHECK_THAT(seen_of(Fault::tires_of_failures),
+             Catch::Contains("promise 4 broken: after trials that failed, were stopped or have no value it goes on"));
+  CHECK_THAT(seen_of(Fault::wants_order), Catch::Contains("promise 4 broken: after results in any order it goes on"));
   CHECK_THAT(seen_of(Fault::keeps_old_space), Catch::Contains("promise 5 broken"));
   CHECK_THAT(seen_of(Fault::counts_calls), Catch::Contains("promise 6 broken"));
 }
