@@ -20,6 +20,7 @@
 #include <nni/core/store_event.hpp>
 #include <nni/testing/checks.hpp>
 #include <nni/testing/data_store_failures.hpp>
+#include <nni/testing/detail/store_best_checks.hpp>
 #include <nni/testing/detail/store_final_checks.hpp>
 #include <nni/testing/detail/store_resume_checks.hpp>
 #include <nni/testing/detail/store_strength_checks.hpp>
@@ -376,49 +377,7 @@ class StoreSuite {
                       failures.trials.back().trial.number == 250);
   }
 
-  awaitable<void> best(Case& here) {
-    const std::vector<StoreEvent> events =
-        StoreScript()
-            .succeeded(1, "3")
-            .succeeded(2, "{\"default\": -1.5}")
-            .succeeded(3, "NaN")
-            .failed(4)
-            .succeeded(5, "-1.5")
-            .succeeded(6, "20")
-            .succeeded(7, "\"text\"")
-            .ordered(8)
-            .events();
-    here.store->append(events);
-    TrialQuery query;
-    query.limit = 3;
-    query.best = Direction::minimize;
-    auto first = here.store->page(query);
-    const TrialPage least = co_await std::move(first);
-    query.best = Direction::maximize;
-    query.limit = 10;
-    auto second = here.store->page(query);
-    const TrialPage greatest = co_await std::move(second);
-    const auto ids = [](const TrialPage& page) {
-      std::string text;
-      for (const TrialJobDetail& trial : page.trials) text += std::to_string(trial.trial.number) + " ";
-      return text + (page.more ? "more" : "all");
-    };
-    report_.check(5, "the smallest results come first, equal ones by id", ids(least) == "2 5 1 more", ids(least));
-    report_.check(5, "or the largest, and only finite ones", ids(greatest) == "6 1 2 5 all", ids(greatest));
-
-    // One that runs and has reported its result, and one that had ended with one and runs again.
-    const std::vector<StoreEvent> live =
-        StoreScript().ordered(9).intended(9).started(9).final_value(9, "7").intended(5, 1).started(5, 1).events();
-    here.store->append(live);
-    std::string found;
-    for (const TrialJobStatus status : {TrialJobStatus::unknown, TrialJobStatus::waiting, TrialJobStatus::running}) {
-      query.status = status;
-      auto reading = here.store->page(query);
-      const TrialPage page = co_await std::move(reading);
-      found += ids(page);
-    }
-    report_.check(5, "what has not ended is nobody's best", found == "allallall", found);
-  }
+  awaitable<void> best(Case& here) { return check_best(*here.store, report_); }
 
   awaitable<void> closes(Case& here) {
     StoreScript script;
