@@ -96,8 +96,13 @@ awaitable<void> Engine<Parts>::event_loop() {
     } else if (auto* ended = std::get_if<JobEnded>(&event)) {
       NNI_CRASH_POINT("exit seen");
       forget_queued(ended->run);
-      // Beside what follows: a run whose messages take their time keeps back no other.
-      group_->spawn(lasting(hear_end(std::move(*ended), false), "end of a run"));
+      auto hearing = hear_end(std::move(*ended), false);
+      if constexpr (ends_come_last<typename Parts::channel_type>) {
+        co_await std::move(hearing);
+      } else {
+        // Beside what follows: a run whose messages take their time keeps back no other.
+        group_->spawn(lasting(std::move(hearing), "end of a run"));
+      }
       continue;
     } else {
       resources_stale_ = true;

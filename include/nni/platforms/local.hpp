@@ -65,6 +65,7 @@ class Local {
   using role = nni::role::training_service;
   using mount_type = NoMount;
   static constexpr std::string_view platform = "local";
+  static constexpr bool ends_come_last = true;
 
   /// @param options  settings; nothing is started yet
   explicit Local(LocalOptions options = {});

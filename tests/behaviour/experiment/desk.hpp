@@ -217,7 +217,8 @@ static_assert(Advisor<Learner>);
 inline constexpr TimePoint long_ago = from_epoch_ms(1'600'000'000'000);
 
 /// What a manager had recorded before it was killed: so many trials that run.
-inline awaitable<void> record_first_manager(Context& context, std::shared_ptr<datastore::Memory> store, std::uint64_t trials) {
+inline awaitable<void> record_first_manager(
+    Context& context, std::shared_ptr<datastore::Memory> store, std::uint64_t trials) {
   auto opening = store->open(context, ExperimentId("abc"));
   co_await std::move(opening);
   std::vector<StoreEvent> events;
