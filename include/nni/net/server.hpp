@@ -92,8 +92,8 @@ using Handler = std::function<void(const Request&, Responder)>;
 /// An HTTP/1.1 server on one executor: keep-alive, pipelined requests answered in order, answers that may come later.
 ///
 /// It holds no thread. Clients are limited in size of header and body, in number and in time; a client that breaks
-/// a limit or the protocol is told so and disconnected, others notice nothing. Source: RFC 9112. All members are called on the
-/// executor, which must be single-threaded.
+/// a limit or the protocol is told so and disconnected, others notice nothing. Source: RFC 9112. All members are called
+/// on the executor, which must be single-threaded.
 class Server {
  public:
   /// @param executor  single-threaded

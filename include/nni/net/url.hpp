@@ -26,7 +26,8 @@ class Url {
   [[nodiscard]] std::string authority() const;
 };
 
-/// Splits an address (source: RFC 3986, section 3). User names, fragments and schemes other than `http` and `https` are refused.
+/// Splits an address (source: RFC 3986, section 3). User names, fragments and schemes other than `http` and `https` are
+/// refused.
 ///
 /// @returns  the parts, or an error that names what is wrong; it does not repeat the path, which may be a secret
 [[nodiscard]] Result<Url> parse_url(std::string_view text);

@@ -100,8 +100,7 @@ NNI_INLINE awaitable<void> LocalCore::start(Context& context) {
     with_keeper_ = false;
     remark_ =
         "no nni-keeper was found beside this program, in PATH, or by NNI_KEEPER: trials run as children of this "
-        "process "
-        "and end with it";
+        "process and end with it";
     context.log().warning("local", remark_);
   }
   auto connecting = connect();
@@ -186,9 +185,8 @@ NNI_INLINE awaitable<bool> LocalCore::try_keeper() {
     if (!program)
       throw Error(
           Errc::not_found,
-          "there is no nni-keeper: build it, put it beside this program or into PATH, name it in NNI_KEEPER, "
-          "or set .launch = "
-          "nni::platforms::Launch::direct to run trials as children of this process");
+          "there is no nni-keeper: build it, put it beside this program or into PATH, name it in NNI_KEEPER, or set "
+          ".launch = nni::platforms::Launch::direct to run trials as children of this process");
     StartKeeper work;
     work.program = *program;
     work.options = keeper_options();
