@@ -22,11 +22,14 @@ awaitable<void> end_without_keeper(Context& ctx, const Place& place, async::even
   platforms::Local local = place.local();
   auto starting = local.start(ctx);
   co_await std::move(starting);
-  REQUIRE(::kill(place.keeper(), SIGKILL) == 0);
+  const pid_t killed = place.keeper();
+  REQUIRE(::kill(killed, SIGKILL) == 0);
   auto notice = noticed.wait();
   co_await std::move(notice);
   auto cleaning = local.clean_up();
   co_await std::move(cleaning);
+  auto dying = ended(ctx, killed);  // its connection ends before it does
+  co_await std::move(dying);
 }
 
 }  // namespace
