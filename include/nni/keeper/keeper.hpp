@@ -45,7 +45,7 @@ struct KeeperOptions {
 /// and only then told, so that a manager which comes back finds everything it has not acknowledged.
 ///
 /// A trial is a process group. Its directory is `DIRECTORY/environments/ENVIRONMENT/trials/RUN`, with `trial.stdout`
-/// and `trial.stderr`. What is left of the group when its first process ends is killed.
+/// and `trial.stderr`; only this user may look into it. What is left of the group when its first process ends is killed.
 ///
 /// All members are called on the executor, except `recover`, which comes before all others.
 class Keeper {

@@ -52,6 +52,20 @@ LAUNCH_TEST_CASE("local: a trial that a signal ends is told with the signal", "[
   co_await local.clean_up();
 }
 
+LAUNCH_TEST_CASE("local: nobody else may look into the directory of a trial, whose logs can name its token",
+                 "[local]") {
+  Place place;
+  platforms::Local local = place.local(launch);
+  co_await local.start(ctx);
+
+  co_await submit(local, trial_form(1, "exit 0"));
+  co_await next_end(local);
+
+  const auto permissions = std::filesystem::status(place.trial(run_of(1))).permissions();
+  CHECK((permissions & std::filesystem::perms::all) == std::filesystem::perms::owner_all);
+  co_await local.clean_up();
+}
+
 LAUNCH_TEST_CASE("local: what a trial prints is in the files of its directory", "[local]") {
   Place place;
   platforms::Local local = place.local(launch);

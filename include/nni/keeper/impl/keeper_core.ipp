@@ -57,7 +57,8 @@ NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
   if (prepared.job().arguments.empty()) return fail_start(order.run, "the trial command is empty");
 
   const std::string name = to_string(order.run);
-  if (::mkdirat(trials_, name.c_str(), 0777) != 0 && errno != EEXIST)
+  // For nobody else: the trial's library writes the address of its channel, with the token, into a log of its own there.
+  if (::mkdirat(trials_, name.c_str(), 0700) != 0 && errno != EEXIST)
     return fail_start(
         order.run,
         "the output directory " + surroundings_.trials + "/" + name + " cannot be made: " + std::strerror(errno));
