@@ -43,6 +43,9 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
   /// Greets the keeper.
   void open(const Hello& hello);
 
+  /// @name Orders. One that does not fit into a frame is not sent: `Errc::resource_impossible` says how large it is.
+  /// @{
+
   /// The number of a template, which is sent when the keeper does not know it yet.
   [[nodiscard]] std::uint64_t job(const JobTemplate& job);
 
@@ -52,6 +55,8 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
   void kill(RunId run, StopReason why);
   /// Sends a `run` one more parameter `record` (multi-phase).
   void send(RunId run, std::string_view record);
+  /// @}
+
   /// Says that the record at `position` is kept here: the keeper may forget it.
   void acknowledge(std::uint64_t position);
   /// Asks the keeper to stop what runs and to end; `Events::finished` is the answer.

@@ -200,6 +200,36 @@ LAUNCH_TEST_CASE("local: a trial whose experiment's directory was deleted fails 
   co_await local.clean_up();
 }
 
+LAUNCH_TEST_CASE("local: a trial that is too large to be sent fails with that reason, and others notice nothing",
+                 "[local][faults]") {
+  Place place;
+  Fifo there(ctx, place, "there");
+  platforms::Local local = place.local(launch);
+  co_await local.start(ctx);
+  co_await submit(local, trial_form(1, "tell " + there.path() + " stop"));
+  co_await there.told();
+
+  std::string refusal;
+  TrialJobForm large = trial_form(2, "exit 0");
+  large.environment["LARGE"] = std::string(keeper::max_frame_payload, 'x');
+  try {
+    co_await submit(local, std::move(large));
+  } catch (const Error& error) {
+    refusal = error.what();
+  }
+  co_await submit(local, trial_form(3, "exit 0"));
+  const JobEnded third = co_await next_end(local);
+  co_await local.cancel_trial_job(run_of(1), StopReason::user);
+  const JobEnded first = co_await next_end(local);
+
+  CHECK_THAT(refusal, Catch::Contains("variables and parameters of one trial take") && Catch::Contains("into a file"));
+  CHECK(third.run == run_of(3));
+  CHECK(third.end.succeeded());
+  CHECK(first.run == run_of(1));
+  CHECK(first.end.kind == EndKind::killed);
+  co_await local.clean_up();
+}
+
 TEST_CASE("local: a trial for which there is no room in the process table fails with that reason", "[local][faults]") {
   const std::string launch = GENERATE("keeper", "direct");
   INFO(launch);

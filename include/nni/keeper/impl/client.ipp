@@ -49,7 +49,19 @@ NNI_INLINE void Client::open(const Hello& hello) {
 template <class Write>
 void Client::command(FrameType type, Write&& write) {
   if (ended_) return;
-  append_frame(link_->out(), type, next_command_++, write);
+  std::string& out = link_->out();
+  const std::size_t before = out.size();
+  append_frame(out, type, next_command_, write);
+  if (const std::size_t size = out.size() - before - frame_header_size; size > max_frame_payload) {
+    out.resize(before);
+    out.shrink_to_fit();
+    throw Error(
+        Errc::resource_impossible,
+        "the command, variables and parameters of one trial take " + std::to_string(size) + " bytes, and at most " +
+            std::to_string(max_frame_payload) +
+            " can be sent to the keeper; put large values into a file and give the trial its path");
+  }
+  ++next_command_;
   flush_soon();
 }
 
@@ -60,12 +72,12 @@ NNI_INLINE std::uint64_t Client::job(const JobTemplate& wanted) {
         known.environment == wanted.environment && known.discard_output == wanted.discard_output)
       return known.id;
   }
-  const std::uint64_t id = jobs_.size() < detail::most_jobs ? jobs_.size() + 1 : jobs_.front().id;
-  if (jobs_.size() == detail::most_jobs) jobs_.erase(jobs_.begin());
-  JobTemplate& added = jobs_.emplace_back(wanted);
-  added.id = id;
+  JobTemplate added = wanted;
+  added.id = jobs_.size() < detail::most_jobs ? jobs_.size() + 1 : jobs_.front().id;
   command(FrameType::job, [&added](Writer& out) { encode(out, added); });
-  return id;
+  if (jobs_.size() == detail::most_jobs) jobs_.erase(jobs_.begin());
+  jobs_.push_back(std::move(added));
+  return jobs_.back().id;
 }
 
 NNI_INLINE void Client::start(const StartOrder& order) {

@@ -230,10 +230,10 @@ NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
   }
   if (!runs_.contains(form.run)) {
     const keeper::StartOrder order = order_of(form);
+    client_->start(order);  // one that is too large stays unknown
     const auto fresh = std::make_shared<Tracked>();
     fresh->parameter = form.parameter;
     runs_[form.run] = fresh;
-    client_->start(order);
   }
   const TrackedPtr tracked = runs_[form.run];
   while (!tracked->decided) {
