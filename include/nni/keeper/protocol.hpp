@@ -23,6 +23,9 @@
 /// the form of `Writer`. The manager opens with *hello*. The keeper answers *welcome*, or *refused* and hangs up; then
 /// come all records that nobody acknowledged, in order, then *caught up*, then whatever happens. The sequence of a
 /// record is its position in the spool; commands are numbered from 1 on each connection, and a gap is an error.
+///
+/// *Welcome* is a cut: of the commands of earlier connections, all have been carried out by then or none of the rest will
+/// be. A run that it does not list, and that no record ends, was therefore never started, and never will be.
 
 namespace nni::keeper {
 
@@ -138,14 +141,14 @@ class StartOrder {
   std::vector<std::string> environment;  ///< `NAME=value` of this run alone; wins over everything
 };
 
-/// A run that lives, as *welcome* lists it.
+/// A run that was ordered and has not ended, as *welcome* lists it.
 class LiveRun {
  public:
   LiveRun() = default;
 
   RunId run;                  ///< trial and attempt
-  process::Identity process;  ///< leader of its process group
-  TimePoint started{};        ///< wall clock
+  process::Identity process;  ///< leader of its process group; pid 0 while its order waits for its turn
+  TimePoint started{};        ///< wall clock; zero while its order waits
 };
 
 /// The keeper introduces itself.
@@ -158,7 +161,7 @@ class Welcome {
   std::string directory;            ///< parent of the runs' directories
   std::uint64_t next_position = 0;  ///< that the next record gets
   bool restarted = false;           ///< a keeper before this one ended without leave: its live runs were ended
-  std::vector<LiveRun> live;        ///< runs that live now
+  std::vector<LiveRun> live;        ///< runs that live now, or wait for their turn
 };
 
 /// One thing that happened, in the order of the spool.

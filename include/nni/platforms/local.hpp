@@ -54,6 +54,9 @@ struct LocalOptions {
 /// `nni-keeper` beside this program or in PATH, or this program itself, where its main begins with
 /// `keeper::run_if_asked`; in this order.
 ///
+/// A connection to the keeper that breaks is made again. What each side was told before counts: an order that the keeper
+/// has taken is carried out once, one that it has not is told as lost and never starts.
+///
 /// Each trial is a process group, starts in the code directory, and has a directory of its own,
 /// `environments/local-env/trials/RUN` in the experiment's. It finds its parameters, and a place to report to, through
 /// NNI's variables. To stop it means SIGINT to the group, and five seconds later SIGKILL to whatever is left. What

@@ -154,6 +154,22 @@ CO_TEST_CASE("keeper: a start and an end are told in order, after they were writ
   co_await observed.keeper().close();
 }
 
+CO_TEST_CASE("keeper: its welcome lists an order that waits for its turn, without a process", "[keeper]") {
+  Observed observed(ctx);
+  co_await observed.open();
+  observed.start(1, "exit 0");
+
+  const std::vector<keeper::LiveRun> live = observed.keeper().welcome().live;
+  co_await observed.next(Record::Kind::ended);
+
+  REQUIRE(live.size() == 1);
+  CHECK(live[0].run == RunId{TrialId{1}, 0});
+  CHECK(live[0].process.pid == 0);
+  CHECK(live[0].started == TimePoint{});
+  CHECK(observed.keeper().welcome().live.empty());
+  co_await observed.keeper().close();
+}
+
 CO_TEST_CASE("keeper: a run gets the template that its order named, also when the number names another one since",
              "[keeper]") {
   Observed observed(ctx);

@@ -149,7 +149,7 @@ NNI_INLINE void Client::on_bytes(std::string_view bytes) {
 
 NNI_INLINE void Client::on_closed() {
   const std::shared_ptr<Client> keep = shared_from_this();
-  end(events_.closed, "the keeper has ended");
+  end(events_.closed, "the keeper hung up");
 }
 
 NNI_INLINE void Client::end(const std::function<void(std::string)>& tell, std::string reason) {

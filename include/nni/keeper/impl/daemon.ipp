@@ -199,6 +199,7 @@ class Daemon::Core {
     text += ",\"live\":[";
     const Welcome known = keeper_->welcome();
     for (const LiveRun& run : known.live) {
+      if (run.process.pid == 0) continue;
       if (text.back() != '[') text += ',';
       text += "{\"run\":";
       append_json_string(text, to_string(run.run));

@@ -180,7 +180,6 @@ NNI_INLINE Welcome KeeperCore::welcome() const {
   result.next_position = spool_.next_position();
   result.restarted = restarted_;
   for (const auto& [run, state] : runs_) {
-    if (state.process.pid == 0) continue;
     LiveRun live;
     live.run = run;
     live.process = state.process;

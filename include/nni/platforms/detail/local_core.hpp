@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include <nni/async/awaitable.hpp>
@@ -47,7 +48,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   awaitable<std::vector<JobReport>> adopt(std::vector<Intent> runs);
   awaitable<TrialMessage> next_message();
   void acknowledge(Receipt receipt);
-  void send(RunId run, const Parameters& parameters);
+  awaitable<void> send(RunId run, Parameters parameters);
   awaitable<void> settle(RunId run);
   void recorded(RunId run);
 
@@ -76,8 +77,9 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
     JobId job;
     bool decided = false;  // started, or ended without
     bool ended = false;
-    bool adopted = false;            // its start was told by the report
-    std::optional<JobEnd> presumed;  // how it ended, should the keeper's old records say nothing of it
+    bool adopted = false;                 // its start was told by the report
+    std::optional<JobEnd> presumed;       // how it ended, should the keeper's old records say nothing of it
+    std::optional<StopReason> cancelled;  // asked for: asked again of a keeper that may not have heard it
     async::event changed;
   };
   using TrackedPtr = std::shared_ptr<Tracked>;
@@ -97,7 +99,9 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   awaitable<bool> try_once();
   awaitable<bool> try_keeper();
   awaitable<bool> try_direct();
+  awaitable<void> greet_own_keeper();
   awaitable<void> greet(std::shared_ptr<keeper::Link> link);
+  void welcomed(keeper::Welcome what);
   void go_live();
   void on_record(keeper::Record record);
   void on_caught_up();
@@ -107,7 +111,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void on_closed(std::string reason, bool refused);
   awaitable<void> reconnect();
   awaitable<void> connected();
-  void lose_unknown(const std::string& reason);
+  awaitable<void> finish();
   void end_presumed();
   void give_up(const std::string& reason);
   void lose(RunId run, const std::string& reason);
@@ -126,6 +130,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   bool closing_ = false;
   bool finished_ = false;
   std::string trouble_;  // why the connection ended or cannot be made
+  std::string broken_;   // why the last open connection ended
   std::shared_ptr<keeper::Client> client_;
   keeper::Welcome welcome_;
   bool refused_ = false;              // by the keeper, with a sentence
@@ -140,6 +145,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
 
   std::unordered_map<RunId, TrackedPtr> runs_;
   std::unordered_map<RunId, std::uint64_t> end_positions_;  // ended, not yet recorded
+  std::unordered_set<std::uint64_t> unacknowledged_;        // positions that were told and not acknowledged yet
   std::unordered_map<RunId, std::size_t> undelivered_;
   std::deque<JobEvent> events_;
   std::deque<TrialMessage> messages_;

@@ -100,8 +100,7 @@ NNI_INLINE awaitable<void> Local::acknowledge(Receipt receipt) {
 }
 
 NNI_INLINE awaitable<void> Local::send(RunId run, Parameters parameters) {
-  core_->send(run, parameters);
-  co_return;
+  return core_->send(run, std::move(parameters));
 }
 
 NNI_INLINE awaitable<void> Local::settle(RunId run) { return core_->settle(run); }

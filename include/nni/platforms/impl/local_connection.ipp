@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <exception>
-#include <unordered_set>
 #include <utility>
 
 #include <unistd.h>
@@ -93,6 +92,8 @@ NNI_INLINE awaitable<void> LocalCore::start(Context& context) {
   message_bytes_ = 0;
   undelivered_.clear();
   end_positions_.clear();
+  unacknowledged_.clear();
+  broken_.clear();
 
   with_keeper_ = options_.launch != Launch::direct;
   remark_.clear();
@@ -150,15 +151,23 @@ NNI_INLINE awaitable<bool> LocalCore::try_once() {
 }
 
 NNI_INLINE awaitable<bool> LocalCore::try_direct() {
-  auto fresh = std::make_unique<keeper::Keeper>(context_->executor(), keeper_options(), context_->log());
-  RecoverKeeper work;
-  work.keeper = fresh.get();
-  auto recovering = async::offload(*context_, std::move(work));
-  co_await std::move(recovering);
-  auto opening = fresh->open();
-  co_await std::move(opening);
-  own_keeper_ = std::move(fresh);
+  if (!own_keeper_) {
+    auto fresh = std::make_unique<keeper::Keeper>(context_->executor(), keeper_options(), context_->log());
+    RecoverKeeper work;
+    work.keeper = fresh.get();
+    auto recovering = async::offload(*context_, std::move(work));
+    co_await std::move(recovering);
+    auto opening = fresh->open();
+    co_await std::move(opening);
+    own_keeper_ = std::move(fresh);
+  }
+  auto greeting = greet_own_keeper();
+  co_await std::move(greeting);
+  co_return phase_ == Phase::held;
+}
 
+NNI_INLINE awaitable<void> LocalCore::greet_own_keeper() {
+  if (own_session_) own_session_->close();  // nothing that was sent to it is carried out after the next welcome
   const auto links = keeper::make_loopback_links(context_->executor());
   keeper::Session::Host host;
   host.admit = [](keeper::Session&, const keeper::Hello&) { return std::string(); };
@@ -172,9 +181,7 @@ NNI_INLINE awaitable<bool> LocalCore::try_direct() {
   host.over = [](keeper::Session&) {};
   own_session_ = std::make_shared<keeper::Session>(*own_keeper_, links.second, std::move(host), context_->log());
   own_session_->start();
-  auto greeting = greet(links.first);
-  co_await std::move(greeting);
-  co_return phase_ == Phase::held;
+  return greet(links.first);
 }
 
 // False when there is no keeper to talk to at this moment.
@@ -209,9 +216,8 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
   held_.clear();
   held_bytes_ = 0;
   caught_up_ = false;
-  for (auto& [run, tracked] : runs_) tracked->presumed.reset();
   keeper::Client::Events events;
-  events.welcome = [this](keeper::Welcome what) { welcome_ = std::move(what); };
+  events.welcome = [this](keeper::Welcome what) { welcomed(std::move(what)); };
   events.record = [this](keeper::Record record) { on_record(std::move(record)); };
   events.caught_up = [this] { on_caught_up(); };
   events.trouble = [this](const std::string& text) {
@@ -236,6 +242,30 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
   }
 }
 
+/// Compares what the keeper knows with what is known here. Whatever an earlier connection carried was carried out before
+/// the welcome, or is lost: an order that the keeper does not know is called lost and never starts, a cancellation that
+/// it may not have heard is sent again.
+NNI_INLINE void LocalCore::welcomed(keeper::Welcome what) {
+  welcome_ = std::move(what);
+  if (welcome_.next_position < seen_end_) {  // another spool: somebody removed ours
+    seen_end_ = 0;
+    end_positions_.clear();
+    unacknowledged_.clear();
+  }
+  std::unordered_set<RunId> known;
+  for (const keeper::LiveRun& live : welcome_.live) known.insert(live.run);
+  for (const auto& [run, tracked] : runs_) {
+    if (tracked->ended) continue;
+    tracked->presumed.reset();
+    if (!known.contains(run))
+      tracked->presumed =
+          JobEnd(EndKind::lost, 0,
+                 "the keeper knows nothing of it since its connection to the manager ended (" + broken_ + ")");
+    else if (tracked->cancelled)
+      client_->kill(run, *tracked->cancelled);
+  }
+}
+
 NNI_INLINE void LocalCore::on_closed(std::string reason, bool refused) {
   client_.reset();
   refused_ = refused;
@@ -243,12 +273,13 @@ NNI_INLINE void LocalCore::on_closed(std::string reason, bool refused) {
   const bool was_open = phase_ == Phase::held || phase_ == Phase::live;
   phase_ = Phase::closed;
   connection_changed_.notify();
+  if (was_open) broken_ = trouble_;
   if (!was_open || closing_ || connecting_) return;
   context_->log().warning("local", "the connection to the keeper ended (" + trouble_ + "); its trials are looked for");
   boost::asio::co_spawn(context_->executor(), reconnect(), boost::asio::detached);
 }
 
-// The next keeper ends what the last one left, and tells how everything else had ended.
+// To the keeper that lives, or to the next one, which ends what the last one left and tells how everything else ended.
 NNI_INLINE awaitable<void> LocalCore::reconnect() {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
   std::string reason = trouble_;
@@ -257,8 +288,6 @@ NNI_INLINE awaitable<void> LocalCore::reconnect() {
       auto connecting = connect();
       co_await std::move(connecting);
       if (closing_) co_return;
-      if (welcome_.next_position < seen_end_) seen_end_ = 0;  // another spool: somebody removed ours
-      lose_unknown("its keeper ended before it had started the trial (" + reason + ")");
       if (wants_records_) go_live();
       connection_changed_.notify();
       co_return;
@@ -277,16 +306,6 @@ NNI_INLINE awaitable<void> LocalCore::connected() {
   }
 }
 
-NNI_INLINE void LocalCore::lose_unknown(const std::string& reason) {
-  std::unordered_set<RunId> known;
-  for (const keeper::LiveRun& live : welcome_.live) known.insert(live.run);
-  for (const keeper::Record& record : held_)
-    if (record.kind == keeper::Record::Kind::ended) known.insert(record.run);
-  for (const auto& [run, tracked] : runs_)
-    if (!tracked->ended && !known.contains(run)) tracked->presumed = JobEnd(EndKind::lost, 0, reason);
-  if (caught_up_) end_presumed();
-}
-
 /// All that the keeper knew of earlier times has been told.
 NNI_INLINE void LocalCore::end_presumed() {
   std::vector<keeper::Record> ends;
@@ -300,7 +319,7 @@ NNI_INLINE void LocalCore::end_presumed() {
 
 NNI_INLINE void LocalCore::give_up(const std::string& reason) {
   phase_ = Phase::broken;
-  trouble_ = "the keeper ended and cannot be started again: " + reason;
+  trouble_ = "the connection to the keeper ended and cannot be made again: " + reason;
   context_->log().error("local", trouble_);
   std::vector<RunId> all;
   for (const auto& [run, tracked] : runs_)
@@ -327,13 +346,8 @@ NNI_INLINE awaitable<void> LocalCore::clean_up() {
   connection_changed_.notify();
   auto connection = connected();  // a keeper that is just being started ends as well
   co_await std::move(connection);
-  if (client_) {
-    client_->finish();
-    while (client_ && !finished_) {
-      auto change = connection_changed_.wait();
-      co_await std::move(change);
-    }
-  }
+  auto finishing = finish();
+  co_await std::move(finishing);
   const int keeper_process = with_keeper_ && client_ ? process::open_pidfd(static_cast<pid_t>(welcome_.pid)) : -1;
   if (client_) client_->close();
   client_.reset();
@@ -349,6 +363,34 @@ NNI_INLINE awaitable<void> LocalCore::clean_up() {
   if (keeper_process >= 0) {
     auto ending = process_end(context_->executor(), keeper_process);
     co_await std::move(ending);
+  }
+}
+
+/// Resumes when no process of a trial is left. A keeper that lives although its connection broke is told once more.
+NNI_INLINE awaitable<void> LocalCore::finish() {
+  if (!context_) co_return;
+  const SteadyPoint begin = context_->clock().steady_now();
+  for (;;) {
+    if (client_) client_->finish();
+    while (client_ && !finished_) {
+      auto change = connection_changed_.wait();
+      co_await std::move(change);
+    }
+    if (finished_ || broken_.empty() || context_->clock().steady_now() - begin > keeper_limit) co_return;
+    if (own_keeper_) {
+      auto greeting = greet_own_keeper();
+      co_await std::move(greeting);
+    } else {
+      std::shared_ptr<keeper::Link> link;
+      if (with_keeper_) link = keeper::connect_to_keeper(context_->executor(), directory_);
+      if (!link) co_return;  // it ended, too
+      auto greeting = greet(std::move(link));
+      co_await std::move(greeting);
+    }
+    if (client_) continue;
+    // It has not noticed yet that the last connection ended.
+    auto waiting = context_->clock().sleep_until(context_->clock().steady_now() + first_pause);
+    co_await std::move(waiting);
   }
 }
 

@@ -50,7 +50,7 @@ NNI_INLINE void LocalCore::on_caught_up() {
 
 NNI_INLINE void LocalCore::go_live() {
   wants_records_ = true;
-  if (phase_ != Phase::held) return;
+  if (phase_ != Phase::held || closing_) return;
   phase_ = Phase::live;
   held_bytes_ = 0;
   for (keeper::Record& record : std::exchange(held_, {})) process(std::move(record));
@@ -59,10 +59,11 @@ NNI_INLINE void LocalCore::go_live() {
 }
 
 NNI_INLINE void LocalCore::process(keeper::Record record) {
-  if (record.position < seen_end_) return;  // told before the connection was made anew
+  if (unacknowledged_.contains(record.position)) return;  // told before the connection was made anew
+  // Told before as well, and the answer may have been lost with that connection; or nobody waits for it any more.
+  if (record.position < seen_end_ || !runs_.contains(record.run)) return client_->acknowledge(record.position);
   seen_end_ = record.position + 1;
   using Kind = keeper::Record::Kind;
-  if (!runs_.contains(record.run)) return client_->acknowledge(record.position);  // nobody waits for it any more
   switch (record.kind) {
     case Kind::started: return started(record);
     case Kind::ended: return ended(std::move(record));
@@ -77,6 +78,7 @@ NNI_INLINE void LocalCore::process(keeper::Record record) {
 
 NNI_INLINE void LocalCore::push(TrialMessage message) {
   if (closing_) return;  // it stays in the spool
+  unacknowledged_.insert(message.receipt.value);
   ++undelivered_[message.metric.run];
   message_bytes_ += size_of(message);
   messages_.push_back(std::move(message));
@@ -124,7 +126,10 @@ NNI_INLINE void LocalCore::started(const keeper::Record& record) {
 
 NNI_INLINE void LocalCore::ended(keeper::Record record) {
   const TrackedPtr tracked = runs_.at(record.run);
-  if (record.position != 0) end_positions_[record.run] = record.position;
+  if (record.position != 0) {
+    end_positions_[record.run] = record.position;
+    unacknowledged_.insert(record.position);
+  }
   if (std::exchange(tracked->ended, true)) return;
   tracked->decided = true;
   tracked->changed.notify();
@@ -176,13 +181,14 @@ NNI_INLINE awaitable<void> LocalCore::settle(RunId run) {
 }
 
 NNI_INLINE void LocalCore::acknowledge(Receipt receipt) {
-  if (client_) client_->acknowledge(receipt.value);
+  // Without a connection it is sent when the next one tells the record again.
+  if (unacknowledged_.erase(receipt.value) != 0 && client_) client_->acknowledge(receipt.value);
 }
 
 NNI_INLINE void LocalCore::recorded(RunId run) {
   const auto found = end_positions_.find(run);
   if (found == end_positions_.end()) return;
-  if (client_) client_->acknowledge(found->second);
+  acknowledge(Receipt{found->second});
   end_positions_.erase(found);
 }
 
@@ -244,17 +250,26 @@ NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
 }
 
 NNI_INLINE void LocalCore::cancel(RunId run, StopReason why) {
-  if (!runs_.contains(run))
+  const auto found = runs_.find(run);
+  if (found == runs_.end())
     throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
+  if (!found->second->cancelled) found->second->cancelled = why;
   if (client_) client_->kill(run, why);
 }
 
-NNI_INLINE void LocalCore::send(RunId run, const Parameters& parameters) {
+NNI_INLINE awaitable<void> LocalCore::send(RunId run, Parameters parameters) {
+  const std::shared_ptr<LocalCore> keep = shared_from_this();
+  while (runs_.contains(run) && phase_ != Phase::live && phase_ != Phase::broken && !closing_) {
+    auto change = connection_changed_.wait();
+    co_await std::move(change);
+  }
   const auto found = runs_.find(run);
   if (found == runs_.end() || found->second->ended)
     throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
   Tracked& tracked = *found->second;
-  if (client_) client_->send(run, trial::parameter_record(tracked.parameter, parameters, ++tracked.phases));
+  const std::string record = trial::parameter_record(tracked.parameter, parameters, tracked.phases + 1);
+  if (client_) client_->send(run, record);
+  ++tracked.phases;
 }
 
 // ---- adoption ---------------------------------------------------------------------------------------------------
@@ -286,7 +301,7 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
     tracked->job = report.job;
     tracked->decided = true;
     tracked->adopted = true;
-    runs_[intent.run] = tracked;
+    return runs_[intent.run] = tracked;
   };
   report.job = intent.job;
   const auto locate = [this, &report] {
@@ -294,7 +309,14 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
     report.url = "file://" + report.working_directory;
     report.tags = tags();
   };
-  if (const auto found = live.find(intent.run); found != live.end()) {
+  const auto found = live.find(intent.run);
+  if (found != live.end() && found->second->process.pid == 0) {  // its turn has not come: its start is an event
+    const TrackedPtr tracked = track();
+    tracked->decided = false;
+    tracked->adopted = false;
+    return report;
+  }
+  if (found != live.end()) {
     report.job = process::to_job_id(found->second->process);
     report.started = found->second->started;
     // As the wall clock counts now, when it was set since: how long the run has lasted must not change by that.
@@ -334,6 +356,7 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
   report.ended = end->at;
   report.end = end->end;
   end_positions_[intent.run] = end->position;
+  unacknowledged_.insert(end->position);
   const std::uint64_t position = end->position;
   std::erase_if(held_, [position](const keeper::Record& record) { return record.position == position; });
   return report;
