@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -34,6 +35,19 @@ inline SearchSpace line() { return {uniform("x", -1.0, 1.0)}; }
 
 inline ExperimentOptions options(std::uint64_t trials, std::size_t concurrency) {
   return {.concurrency = concurrency, .max_trials = trials, .handle_signals = false};
+}
+
+/// The exception that an experiment ends with, as text; empty for one that ends well.
+template <class Any>
+awaitable<std::string> reason_of_end(Any& experiment, Context& ctx) {
+  std::string reason;
+  try {
+    auto running = experiment.async_run(ctx);
+    co_await std::move(running);
+  } catch (const std::exception& error) {
+    reason = error.what();
+  }
+  co_return reason;
 }
 
 /// What a test decides for a platform, and sees of it.

@@ -26,14 +26,9 @@ CO_TEST_CASE("experiment: one whose runs cannot be adopted keeps everything that
   settings.id = "abc";
   settings.resume = Resume::always;
   Experiment experiment{settings, Platform{std::make_shared<Desk>()}, Shared{kept}, tuning::Random{line(), seed(1)}};
-  std::string reason;
 
-  try {
-    auto running = experiment.async_run(ctx);
-    co_await std::move(running);
-  } catch (const std::exception& error) {
-    reason = error.what();
-  }
+  auto running = reason_of_end(experiment, ctx);
+  const std::string reason = co_await std::move(running);
 
   CHECK_THAT(reason, Catch::Contains("the cluster does not answer"));
   auto opening = kept->open(ctx, ExperimentId("abc"));

@@ -204,14 +204,9 @@ CO_TEST_CASE("experiment: a platform whose events end by themselves ends it with
   desk->stops_events = true;
   Experiment experiment{
       options(2, 2), Platform{desk}, Shared{std::make_shared<datastore::Memory>()}, tuning::Random{line(), seed(1)}};
-  std::string reason;
 
-  try {
-    auto running = experiment.async_run(ctx);
-    co_await std::move(running);
-  } catch (const std::exception& error) {
-    reason = error.what();
-  }
+  auto running = reason_of_end(experiment, ctx);
+  const std::string reason = co_await std::move(running);
 
   CHECK_THAT(reason, Catch::Contains("events of the training service"));
 }

@@ -7,6 +7,20 @@
 using namespace nni;
 using namespace nni_test;
 
+namespace {
+
+// Submits run 1, which does what it is told, waits until it is there, and stops it.
+awaitable<JobEnded> stopped(Context& ctx, Place& place, platforms::Local& local, std::string words, StopReason why) {
+  Fifo there(ctx, place, "there");
+  words += "tell " + there.path() + " stop";
+  co_await submit(local, trial_form(1, words));
+  co_await there.told();
+  co_await local.cancel_trial_job(run_of(1), why);
+  co_return co_await next_end(local);
+}
+
+}  // namespace
+
 LAUNCH_TEST_CASE("local: a trial that ends by itself is told with its start, its exit code and its directory",
                  "[local]") {
   Place place;
@@ -236,14 +250,11 @@ LAUNCH_TEST_CASE("local: values come in order, and a final value is answered whe
 
 LAUNCH_TEST_CASE("local: cancelling ends a trial with the reason, and an unknown run is an error", "[local]") {
   Place place;
-  Fifo there(ctx, place, "there");
   platforms::Local local = place.local(launch);
   co_await local.start(ctx);
-  co_await submit(local, trial_form(1, "tell " + there.path() + " stop"));
-  co_await there.told();
 
-  co_await local.cancel_trial_job(run_of(1), StopReason::early_stop);
-  const JobEnded end = co_await next_end(local);
+  auto stopping = stopped(ctx, place, local, "", StopReason::early_stop);
+  const JobEnded end = co_await std::move(stopping);
   std::string refusal;
   try {
     co_await local.cancel_trial_job(run_of(1), StopReason::user);
@@ -300,14 +311,11 @@ LAUNCH_TEST_CASE("local: who stops a trial ends also what it left without a pare
 
 LAUNCH_TEST_CASE("local: a trial that has left its process group can be stopped", "[local]") {
   Place place;
-  Fifo there(ctx, place, "there");
   platforms::Local local = place.local(launch);
   co_await local.start(ctx);
-  co_await submit(local, trial_form(1, "desert tell " + there.path() + " stop"));
-  co_await there.told();
 
-  co_await local.cancel_trial_job(run_of(1), StopReason::user);
-  const JobEnded end = co_await next_end(local);
+  auto stopping = stopped(ctx, place, local, "desert ", StopReason::user);
+  const JobEnded end = co_await std::move(stopping);
 
   CHECK(end.end.kind == EndKind::killed);
   CHECK(end.end.code == SIGINT);
