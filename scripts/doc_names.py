@@ -4,7 +4,8 @@
     scripts/doc_names.py [--self-test]
 
 A name with colons, nni::Experiment or `tuning::Tpe`, and a call, `run()`, have to be words of the code; a path such as
-docs/tutorial.md, nni/trial.hpp or `tests/crash/oracle.py` has to be a file that git knows. Called by scripts/docs.sh.
+docs/tutorial.md, nni/trial.hpp or `tests/crash/oracle.py` has to be a file that git knows, or a program that a page
+holds. Called by scripts/docs.sh.
 """
 import pathlib
 import re
@@ -19,6 +20,7 @@ BARE = re.compile(r"`([\w.-]+\.(?:hpp|ipp|cpp|py|sh|md))`")
 FOREIGN = ("std", "boost", "sqlite3")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 FENCE = re.compile(r"^```.*?^```$", re.S | re.M)
+PROGRAM = re.compile(r"^```cpp file=(\S+)$", re.M)
 
 
 def strangers(text, words, files):
@@ -55,6 +57,8 @@ def main():
     code = " ".join(text if path.endswith((".py", ".sh")) else COMMENT.sub(" ", text)
                     for path, text in read.items() if not path.endswith((".md", "scripts/doc_names.py")))
     words = set(re.findall(r"\w+", code))
+    # A page may also speak of the programs that it holds (scripts/doc_code.py).
+    files |= {name for path, text in read.items() if path.endswith(".md") for name in PROGRAM.findall(text)}
     found, looked_at = [], 0
     for path, text in read.items():
         if path.endswith(".md"):
