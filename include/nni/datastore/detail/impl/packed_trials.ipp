@@ -171,7 +171,7 @@ NNI_INLINE void PackedTrials::put(const TrialJobDetail& detail, std::span<const 
     out.text(metric.value);
   }
 
-  if (blocks_.size() < detail.trial.number) blocks_.resize(detail.trial.number, nullptr);
+  while (blocks_.size() < detail.trial.number) blocks_.push_back(nullptr);
   blocks_[detail.trial.number - 1] = store({scratch_.data(), scratch_.size()});
 }
 
