@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <string>
 #include <string_view>
@@ -134,9 +134,12 @@ class ChoiceOption {
 ///                 a name of its own
 [[nodiscard]] Dimension choice(std::string name, std::initializer_list<ChoiceOption> options);
 
-/// The same for options that are held in a container.
-template <std::ranges::input_range R>
-  requires std::constructible_from<ChoiceOption, std::ranges::range_reference_t<R>>
+/// The same for options that are held in a container or another range.
+template <class R>
+  requires requires(R& options) {
+    std::end(options);
+    requires std::constructible_from<ChoiceOption, decltype(*std::begin(options))>;
+  }
 [[nodiscard]] Dimension choice(std::string name, R&& options) {
   std::vector<ChoiceOption> all;
   for (auto&& option : options) all.emplace_back(option);

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <utility>

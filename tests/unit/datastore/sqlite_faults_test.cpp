@@ -4,6 +4,7 @@
 
 #include <iostream>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <charconv>
-#include <random>
 #include <utility>
 
 #include <nni/core/ids.hpp>
+#include <nni/core/random.hpp>
 
 namespace nni {
 
@@ -38,11 +38,9 @@ inline constexpr std::uint64_t first_id_range = 26ULL * 36 * 36 * 36 * 36;
 inline constexpr std::string_view id_letters = "abcdefghijklmnopqrstuvwxyz0123456789";
 
 NNI_INLINE std::string random_text(std::size_t length) {
-  std::random_device source;
-  std::uniform_int_distribution<std::size_t> any(0, id_letters.size() - 1);
-  std::uniform_int_distribution<std::size_t> letter(0, 25);
-  std::string text(1, id_letters[letter(source)]);
-  while (text.size() < length) text += id_letters[any(source)];
+  CounterRandom random(random_seed(), ParameterId{0});
+  std::string text(1, id_letters[random.below(26)]);
+  while (text.size() < length) text += id_letters[random.below(id_letters.size())];
   return text;
 }
 

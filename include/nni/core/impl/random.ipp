@@ -1,17 +1,20 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <cmath>
 #include <limits>
 #include <numbers>
-#include <random>
 
+#include <nni/core/error.hpp>
 #include <nni/core/random.hpp>
 
 namespace nni {
 
 NNI_INLINE Seed random_seed() {
-  std::random_device device;
-  const std::uint64_t bits = std::uint64_t{device()} << 32 | device();
+  std::uint64_t bits = 0;
+  if (::getentropy(&bits, sizeof bits) != 0)
+    throw Error(Errc::internal, "the system has no source of randomness (getentropy)");
   return Seed{bits >> 11};
 }
 
