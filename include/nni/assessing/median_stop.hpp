@@ -7,6 +7,7 @@
 
 #include <nni/concepts/assessor.hpp>
 #include <nni/core/ids.hpp>
+#include <nni/core/macros.hpp>
 #include <nni/core/objectives.hpp>
 
 namespace nni::assessing {
@@ -34,11 +35,11 @@ class MedianStop {
   using role = role::assessor;
 
   /// @throws ConfigError  when `start_step` is negative
-  explicit MedianStop(MedianStopOptions options = {});
+  NNI_LAZY explicit MedianStop(MedianStopOptions options = {});
 
   void start(const Objectives& goals);
-  [[nodiscard]] Verdict assess(const RunId& run, std::span<const double> history);
-  void trial_ended(const RunId& run, bool succeeded);
+  NNI_LAZY [[nodiscard]] Verdict assess(const RunId& run, std::span<const double> history);
+  NNI_LAZY void trial_ended(const RunId& run, bool succeeded);
 
  private:
   /// The larger half of some losses as a heap with the smallest on top, the smaller half the other way round.
@@ -47,11 +48,11 @@ class MedianStop {
     void insert(double loss) { fresh_.push_back(loss); }
     [[nodiscard]] bool empty() const noexcept { return upper_.empty() && fresh_.empty(); }
     /// Element n/2 of n, counted from the best.
-    [[nodiscard]] double value();
+    NNI_LAZY [[nodiscard]] double value();
 
    private:
-    void insert_into_heaps(double loss);
-    void divide();
+    NNI_LAZY void insert_into_heaps(double loss);
+    NNI_LAZY void divide();
 
     std::vector<double> fresh_;  ///< in no heap yet: after a resume, all at once is cheaper than one by one
     std::vector<double> lower_;

@@ -21,10 +21,11 @@
   inline
 #endif
 
-// `NNI_INLINE` stands before a body of an .ipp file. `NNI_LAZY` stands before the declaration of a coroutine, or of a
-// function that starts one, and `NNI_LAZY_BODY` before its body: where bodies are compiled once they mean nothing, in
-// header-only mode they make a function template that nobody gives arguments. g++ compiles every inline coroutine that it
-// has read, used or not, and everything that it awaits; a template it compiles when somebody calls it.
+// `NNI_INLINE` stands before a body of an .ipp file. `NNI_LAZY` stands before the declaration of a function that a small
+// program does not call, and `NNI_LAZY_BODY` before its body (`NNI_LAZY NNI_INLINE` where the body is the declaration):
+// where bodies are compiled once they mean nothing, in header-only mode they make a function template that nobody gives
+// arguments. g++ compiles every inline coroutine that it has read, used or not, and everything that it awaits; of other
+// inline functions it instantiates every template that they call. A template it compiles when somebody calls it.
 
 /// Set where g++ 12 destroys some temporaries of a statement with `co_await` twice
 /// (see nni/async/awaitable.hpp for the rules that follow).

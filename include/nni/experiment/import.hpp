@@ -26,15 +26,15 @@ namespace nni {
 /// missing. Other members are left alone.
 ///
 /// @throws ConfigError  with everything that is wrong: which result, which member
-[[nodiscard]] std::vector<ResultImported> results_from_json(std::string_view text);
+NNI_LAZY [[nodiscard]] std::vector<ResultImported> results_from_json(std::string_view text);
 
 namespace detail {
 
 /// @throws ConfigError  for values that are not finite and parameters that are no object
-void check_results(const std::vector<ResultImported>& results);
+NNI_LAZY void check_results(const std::vector<ResultImported>& results);
 
 /// Drops what stands in another list already: the same parameters with the same value.
-void leave_out_known(std::vector<ResultImported>& results, const std::vector<ResultImported>& known);
+NNI_LAZY void leave_out_known(std::vector<ResultImported>& results, const std::vector<ResultImported>& known);
 
 template <class Store>
 awaitable<void> add_result(Store& store, std::vector<ResultImported>& into, TrialJobDetail trial) {

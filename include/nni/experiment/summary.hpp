@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <nni/core/ids.hpp>
+#include <nni/core/macros.hpp>
 #include <nni/core/objectives.hpp>
 #include <nni/core/status.hpp>
 #include <nni/core/time.hpp>
@@ -28,10 +29,10 @@ class Summary {
   }
 
   /// Everything above and the listed trials as one JSON object.
-  [[nodiscard]] std::string to_json() const;
+  NNI_LAZY [[nodiscard]] std::string to_json() const;
 
   /// The listed trials, one line each: id, sequence, status, value, duration in seconds, then one column per parameter.
-  [[nodiscard]] std::string to_csv() const;
+  NNI_LAZY [[nodiscard]] std::string to_csv() const;
 
   ExperimentId id;                                          ///< which experiment
   std::string name;                                         ///< for people

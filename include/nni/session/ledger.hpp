@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <nni/core/event.hpp>
+#include <nni/core/macros.hpp>
 #include <nni/core/objectives.hpp>
 #include <nni/core/random.hpp>
 #include <nni/core/retry.hpp>
@@ -83,13 +84,13 @@ class Ledger {
   explicit Ledger(LedgerOptions options);
 
   /// Takes over what a store knew: unfinished trials wait, or wait for `adopted` if they have an open run.
-  void restore(const ExperimentSnapshot& snapshot);
+  NNI_LAZY void restore(const ExperimentSnapshot& snapshot);
 
   /// What a store knows of an unfinished trial beside what a snapshot says. After `restore`.
   void recall(const TrialJobDetail& known);
 
   /// Runs that were submitted, perhaps, when the last manager ended. Each needs an answer by `adopted`.
-  [[nodiscard]] std::vector<Intent> open_intents() const;
+  NNI_LAZY [[nodiscard]] std::vector<Intent> open_intents() const;
 
   /// Trials that were in a pause when the last manager ended, and what is left of it. Steps of the wall clock
   /// meanwhile never make a pause longer than it was. A pause that began since has an effect of its own.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <nni/concepts/tuner.hpp>
+#include <nni/core/macros.hpp>
 #include <nni/core/search_space.hpp>
 #include <nni/tuning/detail/elsewhere.hpp>
 
@@ -35,7 +36,7 @@ class Grid {
   using role = role::tuner;
 
   /// @param space  at least one dimension; an experiment takes it from here
-  explicit Grid(SearchSpace space = {});
+  NNI_LAZY explicit Grid(SearchSpace space = {});
 
   /// The space that suggestions come from.
   [[nodiscard]] const SearchSpace& search_space() const noexcept { return space_; }
@@ -43,21 +44,21 @@ class Grid {
   /// @param space         what to search
   /// @param goals         not needed: every point is suggested
   /// @throws ConfigError  when the space has no dimensions
-  void start(const SearchSpace& space, const Objectives& goals);
+  NNI_LAZY void start(const SearchSpace& space, const Objectives& goals);
 
   /// Begins a new walk with the next suggestion, without the points that were suggested before.
   /// @throws ConfigError  when the space has no dimensions
-  void update_search_space(const SearchSpace& space);
+  NNI_LAZY void update_search_space(const SearchSpace& space);
 
   /// Nothing once every point was suggested.
-  [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
-  void observe(const TrialOutcome& outcome);
+  NNI_LAZY [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
+  NNI_LAZY void observe(const TrialOutcome& outcome);
 
   /// Takes up a trial that was suggested before a resume, as `id` with `parameters`, and has not ended.
-  void adopt(ParameterId id, const Parameters& parameters);
+  NNI_LAZY void adopt(ParameterId id, const Parameters& parameters);
 
   /// `generate` without the text: writes the values of the suggestion `id` into `into`. See nni/tuning/ask_tell.hpp.
-  [[nodiscard]] bool suggest(ParameterId id, Point& into);
+  NNI_LAZY [[nodiscard]] bool suggest(ParameterId id, Point& into);
   /// Learns nothing: the walk is fixed.
   void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
 
@@ -71,18 +72,18 @@ class Grid {
     std::size_t at = 0;                                ///< where the walk stands
   };
 
-  void rewind();
-  bool advance();
-  bool step();
-  bool refine();
-  void halve(std::size_t index);
-  bool is_new() const;
-  bool was_tried() const;
-  Point point() const;
-  void note(const Parameters& parameters);
-  void tell(ParameterId id, const Parameters& parameters);
-  void go_on();
-  bool active(std::size_t axis) const;
+  NNI_LAZY void rewind();
+  NNI_LAZY bool advance();
+  NNI_LAZY bool step();
+  NNI_LAZY bool refine();
+  NNI_LAZY void halve(std::size_t index);
+  NNI_LAZY bool is_new() const;
+  NNI_LAZY bool was_tried() const;
+  NNI_LAZY Point point() const;
+  NNI_LAZY void note(const Parameters& parameters);
+  NNI_LAZY void tell(ParameterId id, const Parameters& parameters);
+  NNI_LAZY void go_on();
+  NNI_LAZY bool active(std::size_t axis) const;
 
   SearchSpace space_;
   std::vector<Line> lines_;

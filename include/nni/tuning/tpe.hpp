@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <nni/concepts/tuner.hpp>
+#include <nni/core/macros.hpp>
 #include <nni/core/random.hpp>
 #include <nni/core/search_space.hpp>
 #include <nni/tuning/detail/parzen.hpp>
@@ -65,9 +66,9 @@ class Tpe {
   /// @param options  settings
   /// @param seed     `nni::seed(7)` for suggestions that can be repeated; otherwise a fresh one, which the experiment records
   /// @throws ConfigError  when an option is out of range
-  explicit Tpe(SearchSpace space = {}, TpeOptions options = {}, Seed seed = random_seed());
+  NNI_LAZY explicit Tpe(SearchSpace space = {}, TpeOptions options = {}, Seed seed = random_seed());
   /// The same with default settings.
-  Tpe(SearchSpace space, Seed seed) : Tpe(std::move(space), TpeOptions{}, seed) {}
+  NNI_LAZY Tpe(SearchSpace space, Seed seed) : Tpe(std::move(space), TpeOptions{}, seed) {}
 
   /// The space that suggestions come from.
   [[nodiscard]] const SearchSpace& search_space() const noexcept { return model_->space; }
@@ -78,26 +79,26 @@ class Tpe {
   /// Takes the recorded seed of an experiment that is resumed. Before `start`.
   void reseed(std::uint64_t seed) noexcept { seed_.value = seed; }
 
-  void start(const SearchSpace& space, const Objectives& goals);
+  NNI_LAZY void start(const SearchSpace& space, const Objectives& goals);
 
   /// Goes on with suggestions from another space, and with the trials that fit it.
-  void update_search_space(const SearchSpace& space);
+  NNI_LAZY void update_search_space(const SearchSpace& space);
 
   /// Nothing once every configuration of a small space has been suggested.
-  [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
-  void observe(const TrialOutcome& outcome);
+  NNI_LAZY [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
+  NNI_LAZY void observe(const TrialOutcome& outcome);
 
   /// Takes up a trial that was suggested before a resume, as `id` with `parameters`, and has not ended. Between `start`
   /// and the first `generate`.
-  void adopt(ParameterId id, const Parameters& parameters);
+  NNI_LAZY void adopt(ParameterId id, const Parameters& parameters);
 
   /// `generate` without the text: writes the values of the suggestion `id` into `into`. See nni/tuning/ask_tell.hpp.
-  [[nodiscard]] bool suggest(ParameterId id, Point& into);
+  NNI_LAZY [[nodiscard]] bool suggest(ParameterId id, Point& into);
   /// `observe` without the text.
   /// @param id     number of the suggestion
   /// @param point  its values
   /// @param value  absent: the trial failed
-  void learn(ParameterId id, const Point& point, std::optional<double> value);
+  NNI_LAZY void learn(ParameterId id, const Point& point, std::optional<double> value);
 
  private:
   enum class State : std::uint8_t { running, finished, failed, gone };
@@ -122,7 +123,7 @@ class Tpe {
 
   /// Behind a pointer, because the kernels refer to the axes of the space.
   struct Model {
-    explicit Model(SearchSpace from)
+    NNI_LAZY explicit Model(SearchSpace from)
         : space(std::move(from)), bad(space.axes()), good(space.axes()), unvisited(space) {}
     SearchSpace space;
     detail::Parzen bad;  ///< a kernel per record, those in the good part with weight 0
@@ -136,25 +137,25 @@ class Tpe {
     std::unordered_map<std::uint64_t, std::uint32_t> running;
   };
 
-  [[nodiscard]] std::vector<float> coordinates_of(const Point& point) const;
-  [[nodiscard]] bool is_at(std::uint32_t index, const Point& point) const;
-  std::uint32_t record(const Point& point);
-  std::uint32_t record(const Point& point, const Parameters& parameters);
-  [[nodiscard]] std::vector<Trial> take_all();
-  void take_up(Trial trial);
-  void put_aside(Trial trial);
-  void conclude_aside(ParameterId id, const Parameters& parameters, State state, double loss);
-  void settle(std::uint32_t index, State state, double loss);
-  void split();
-  void sort_records();
+  NNI_LAZY [[nodiscard]] std::vector<float> coordinates_of(const Point& point) const;
+  NNI_LAZY [[nodiscard]] bool is_at(std::uint32_t index, const Point& point) const;
+  NNI_LAZY std::uint32_t record(const Point& point);
+  NNI_LAZY std::uint32_t record(const Point& point, const Parameters& parameters);
+  NNI_LAZY [[nodiscard]] std::vector<Trial> take_all();
+  NNI_LAZY void take_up(Trial trial);
+  NNI_LAZY void put_aside(Trial trial);
+  NNI_LAZY void conclude_aside(ParameterId id, const Parameters& parameters, State state, double loss);
+  NNI_LAZY void settle(std::uint32_t index, State state, double loss);
+  NNI_LAZY void split();
+  NNI_LAZY void sort_records();
   [[nodiscard]] bool before(std::uint32_t one, std::uint32_t other) const;
-  [[nodiscard]] std::vector<std::uint32_t> best_records() const;
-  [[nodiscard]] std::vector<std::uint32_t>::iterator place_of(
+  NNI_LAZY [[nodiscard]] std::vector<std::uint32_t> best_records() const;
+  NNI_LAZY [[nodiscard]] std::vector<std::uint32_t>::iterator place_of(
       double loss, std::uint32_t index, std::vector<std::uint32_t>& ranked) const;
   [[nodiscard]] float weight_of(State state) const noexcept;
-  void draw_at_random(ParameterId id, Point& into);
-  bool draw_by_model(ParameterId id, Point& into);
-  [[nodiscard]] std::optional<std::uint32_t> land(ParameterId id, const Point* point);
+  NNI_LAZY void draw_at_random(ParameterId id, Point& into);
+  NNI_LAZY bool draw_by_model(ParameterId id, Point& into);
+  NNI_LAZY [[nodiscard]] std::optional<std::uint32_t> land(ParameterId id, const Point* point);
 
   std::unique_ptr<Model> model_;
   std::vector<Trial> aside_;                                        ///< what does not fit the space

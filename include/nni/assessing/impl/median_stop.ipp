@@ -11,7 +11,7 @@
 
 namespace nni::assessing {
 
-NNI_INLINE MedianStop::MedianStop(MedianStopOptions options) : options_(options) {
+NNI_LAZY_BODY MedianStop::MedianStop(MedianStopOptions options) : options_(options) {
   if (options.start_step < 0)
     throw config_error(
         "median_stop.start_step", "is " + std::to_string(options.start_step) + ", but must be at least 0");
@@ -23,7 +23,7 @@ NNI_INLINE double MedianStop::loss(double value) const noexcept {
   return std::isnan(value) ? std::numeric_limits<double>::infinity() : goals_.loss(value);
 }
 
-NNI_INLINE Verdict MedianStop::assess(const RunId& run, std::span<const double> history) {
+NNI_LAZY_BODY Verdict MedianStop::assess(const RunId& run, std::span<const double> history) {
   Progress& own = running_[run];
   for (std::size_t step = own.means.size(); step < history.size(); ++step) {
     const double now = loss(history[step]);
@@ -39,7 +39,7 @@ NNI_INLINE Verdict MedianStop::assess(const RunId& run, std::span<const double> 
   return own.best > steps_[step - 1].value() ? Verdict::bad : Verdict::good;
 }
 
-NNI_INLINE void MedianStop::trial_ended(const RunId& run, bool succeeded) {
+NNI_LAZY_BODY void MedianStop::trial_ended(const RunId& run, bool succeeded) {
   const auto found = running_.find(run);
   if (found == running_.end()) return;
   const std::vector<double> means = std::move(found->second.means);
@@ -49,7 +49,7 @@ NNI_INLINE void MedianStop::trial_ended(const RunId& run, bool succeeded) {
   for (std::size_t step = 0; step < means.size(); ++step) steps_[step].insert(means[step]);
 }
 
-NNI_INLINE double MedianStop::Median::value() {
+NNI_LAZY_BODY double MedianStop::Median::value() {
   if (fresh_.size() > 16 + (lower_.size() + upper_.size()) / 8)
     divide();
   else
@@ -58,7 +58,7 @@ NNI_INLINE double MedianStop::Median::value() {
   return upper_.front();
 }
 
-NNI_INLINE void MedianStop::Median::divide() {
+NNI_LAZY_BODY void MedianStop::Median::divide() {
   std::vector<double> all = std::move(fresh_);
   all.insert(all.end(), lower_.begin(), lower_.end());
   all.insert(all.end(), upper_.begin(), upper_.end());
@@ -70,7 +70,7 @@ NNI_INLINE void MedianStop::Median::divide() {
   std::make_heap(upper_.begin(), upper_.end(), std::greater<>{});
 }
 
-NNI_INLINE void MedianStop::Median::insert_into_heaps(double loss) {
+NNI_LAZY_BODY void MedianStop::Median::insert_into_heaps(double loss) {
   const auto push = [](std::vector<double>& heap, double value, auto order) {
     heap.push_back(value);
     std::push_heap(heap.begin(), heap.end(), order);

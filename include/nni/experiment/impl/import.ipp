@@ -13,7 +13,8 @@ namespace nni {
 
 namespace detail {
 
-NNI_INLINE ResultImported result_from(const json::value& value, const std::string& key, ProblemList& problems) {
+NNI_LAZY NNI_INLINE ResultImported
+result_from(const json::value& value, const std::string& key, ProblemList& problems) {
   ResultImported result;
   const json::object* members = value.if_object();
   if (members == nullptr) {
@@ -46,7 +47,7 @@ NNI_INLINE ResultImported result_from(const json::value& value, const std::strin
   return result;
 }
 
-NNI_INLINE void check_results(const std::vector<ResultImported>& results) {
+NNI_LAZY_BODY void check_results(const std::vector<ResultImported>& results) {
   ProblemList problems;
   for (std::size_t at = 0; at < results.size(); ++at) {
     const std::string key = "results[" + std::to_string(at) + "]";
@@ -61,7 +62,7 @@ NNI_INLINE void check_results(const std::vector<ResultImported>& results) {
   problems.throw_if_any();
 }
 
-NNI_INLINE void leave_out_known(std::vector<ResultImported>& results, const std::vector<ResultImported>& known) {
+NNI_LAZY_BODY void leave_out_known(std::vector<ResultImported>& results, const std::vector<ResultImported>& known) {
   std::multiset<std::pair<std::string, double>> there;
   for (const ResultImported& result : known) there.emplace(result.parameters.text(), result.value);
   // As often as it was there, so that a result that was measured twice counts twice.
@@ -75,7 +76,7 @@ NNI_INLINE void leave_out_known(std::vector<ResultImported>& results, const std:
 
 }  // namespace detail
 
-NNI_INLINE std::vector<ResultImported> results_from_json(std::string_view text) {
+NNI_LAZY_BODY std::vector<ResultImported> results_from_json(std::string_view text) {
   boost::system::error_code failure;
   const json::value parsed = parse_json(text, failure);
   const json::array* list = failure ? nullptr : parsed.if_array();

@@ -14,19 +14,19 @@ namespace nni {
 
 namespace detail {
 
-NNI_INLINE std::optional<double> run_seconds(const TrialJobDetail& trial) {
+NNI_LAZY NNI_INLINE std::optional<double> run_seconds(const TrialJobDetail& trial) {
   if (!trial.start_time || !trial.end_time) return std::nullopt;
   return std::chrono::duration<double>(*trial.end_time - *trial.start_time).count();
 }
 
-NNI_INLINE boost::json::value json_of_text(const std::string& text) {
+NNI_LAZY NNI_INLINE boost::json::value json_of_text(const std::string& text) {
   boost::system::error_code failure;
   boost::json::value value = parse_json(text, failure);
   if (failure) return boost::json::value(text);
   return value;
 }
 
-NNI_INLINE boost::json::object json_of_trial(const TrialJobDetail& trial) {
+NNI_LAZY NNI_INLINE boost::json::object json_of_trial(const TrialJobDetail& trial) {
   boost::json::object object;
   object["id"] = to_string(trial.trial);
   object["sequence"] = trial.trial.sequence();
@@ -44,8 +44,8 @@ NNI_INLINE boost::json::object json_of_trial(const TrialJobDetail& trial) {
 }
 
 // Parameters of nested choices become columns of their own, joined with a slash.
-NNI_INLINE void flatten(const boost::json::value& value, const std::string& prefix,
-                        std::vector<std::pair<std::string, std::string>>& out) {
+NNI_LAZY NNI_INLINE void flatten(const boost::json::value& value, const std::string& prefix,
+                                 std::vector<std::pair<std::string, std::string>>& out) {
   if (const auto* object = value.if_object(); object && !(object->empty() && !prefix.empty())) {
     for (const auto& member : *object)
       flatten(
@@ -59,7 +59,7 @@ NNI_INLINE void flatten(const boost::json::value& value, const std::string& pref
   }
 }
 
-NNI_INLINE std::string csv_field(const std::string& text) {
+NNI_LAZY NNI_INLINE std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char letter : text) {
@@ -77,7 +77,7 @@ NNI_INLINE std::optional<double> final_number(const TrialJobDetail& trial) {
   return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
-NNI_INLINE std::string Summary::to_json() const {
+NNI_LAZY_BODY std::string Summary::to_json() const {
   boost::json::object object;
   object["id"] = id.value;
   object["name"] = name;
@@ -104,7 +104,7 @@ NNI_INLINE std::string Summary::to_json() const {
   return to_json_text(boost::json::value(std::move(object)));
 }
 
-NNI_INLINE std::string Summary::to_csv() const {
+NNI_LAZY_BODY std::string Summary::to_csv() const {
   std::vector<std::string> columns;
   std::vector<std::vector<std::pair<std::string, std::string>>> values(trials.size());
   for (std::size_t row = 0; row < trials.size(); ++row) {

@@ -10,7 +10,7 @@
 
 namespace nni {
 
-NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
+NNI_LAZY_BODY void Ledger::restore(const ExperimentSnapshot& snapshot) {
   counts_.ordered = snapshot.trials;
   std::copy(std::begin(snapshot.by_status), std::end(snapshot.by_status), std::begin(counts_.by_status));
   for (const std::uint64_t count : counts_.by_status) counts_.finished += count;
@@ -61,7 +61,7 @@ NNI_INLINE void Ledger::recall(const TrialJobDetail& known) {
   detail.tags = known.tags;
 }
 
-NNI_INLINE std::vector<Intent> Ledger::open_intents() const {
+NNI_LAZY_BODY std::vector<Intent> Ledger::open_intents() const {
   std::vector<Intent> intents;
   for (const auto& [id, trial] : trials_) {
     if (!trial.adopting) continue;

@@ -34,7 +34,7 @@ NNI_INLINE std::string name_of_copy(const std::filesystem::path& to) {
 }
 
 // Complete or not at all: copied beside the destination, then renamed over it.
-NNI_INLINE void copy_whole(const std::filesystem::path& from, const std::filesystem::path& to) {
+NNI_LAZY NNI_INLINE void copy_whole(const std::filesystem::path& from, const std::filesystem::path& to) {
   namespace fs = std::filesystem;
   std::error_code failure;
   if (to.has_parent_path()) fs::create_directories(to.parent_path(), failure);
@@ -57,7 +57,7 @@ NNI_INLINE void copy_whole(const std::filesystem::path& from, const std::filesys
   throw file_error(failure, "write", to);
 }
 
-NNI_INLINE std::string read_part(const std::filesystem::path& path, std::uint64_t offset, std::size_t length) {
+NNI_LAZY NNI_INLINE std::string read_part(const std::filesystem::path& path, std::uint64_t offset, std::size_t length) {
   std::error_code failure;
   const std::uint64_t size = std::filesystem::file_size(path, failure);
   if (failure) throw file_error(failure, "read", path);
@@ -71,7 +71,7 @@ NNI_INLINE std::string read_part(const std::filesystem::path& path, std::uint64_
   return text;
 }
 
-NNI_INLINE std::vector<FileInfo> list_directory(const std::filesystem::path& path) {
+NNI_LAZY NNI_INLINE std::vector<FileInfo> list_directory(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
   std::error_code failure;
   std::vector<FileInfo> entries;

@@ -27,19 +27,19 @@ namespace nni::tuning::detail {
 class Parzen {
  public:
   /// @param axes  of the space; they must outlive this object
-  explicit Parzen(const std::vector<Axis>& axes);
+  NNI_LAZY explicit Parzen(const std::vector<Axis>& axes);
 
   /// Number of kernels besides the prior, those of weight 0 included.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
   /// Adds a kernel. @param point  one coordinate per axis, NaN where it is not active
-  void add(std::span<const float> point, float weight);
+  NNI_LAZY void add(std::span<const float> point, float weight);
 
   /// Changes the weight of a kernel; 0 removes it from the mixture.
-  void set_weight(std::size_t kernel, float weight);
+  NNI_LAZY void set_weight(std::size_t kernel, float weight);
 
   /// Removes all kernels.
-  void clear();
+  NNI_LAZY void clear();
 
   /// Fits the widths of the kernels to the points of positive weight. Before `log_density` and `draw`.
   ///
@@ -47,22 +47,22 @@ class Parzen {
   /// with n points on d axes it narrows as results gather (Scott's rule, with a smaller constant that was chosen on
   /// ten test functions). It is never below 0.01, nor below half of the room that one of few values has. On a choice
   /// of K options the probability of leaving the own one is K / (K + n).
-  void fit();
+  NNI_LAZY void fit();
 
   /// Logarithm of the density relative to the prior.
   ///
   /// @param point         one coordinate per axis, NaN where it is not active
   /// @param prior_weight  weight of the prior; every kernel has its own
-  [[nodiscard]] double log_density(std::span<const float> point, double prior_weight) const;
+  NNI_LAZY [[nodiscard]] double log_density(std::span<const float> point, double prior_weight) const;
 
   /// Draws a point from the mixture.
   ///
   /// @param into  receives one coordinate per axis, NaN where it is not active; numeric coordinates of axes with few
   ///              values are moved to the middle of their value
-  void draw(CounterRandom& random, double prior_weight, std::span<float> into) const;
+  NNI_LAZY void draw(CounterRandom& random, double prior_weight, std::span<float> into) const;
 
   /// The coordinate of kernel `kernel` on axis `axis`, NaN where it is not active.
-  [[nodiscard]] float coordinate(std::size_t kernel, std::size_t axis) const;
+  NNI_LAZY [[nodiscard]] float coordinate(std::size_t kernel, std::size_t axis) const;
 
  private:
   static constexpr std::size_t lanes = 16;
@@ -89,12 +89,12 @@ class Parzen {
   [[nodiscard]] const float* column(std::size_t block, std::size_t index) const noexcept {
     return data_.data() + (block * columns_ + index) * lanes;
   }
-  [[nodiscard]] float peak(std::size_t axis, float position) const noexcept;
-  void count_point(std::size_t kernel, double weight);
-  [[nodiscard]] float fitting_width(std::size_t axis) const;
-  void set_width(std::size_t axis, float width);
-  void place_peaks(std::size_t kernel);
-  void add_axis(const float* columns, std::size_t axis, float at, float* sum) const noexcept;
+  NNI_LAZY [[nodiscard]] float peak(std::size_t axis, float position) const noexcept;
+  NNI_LAZY void count_point(std::size_t kernel, double weight);
+  NNI_LAZY [[nodiscard]] float fitting_width(std::size_t axis) const;
+  NNI_LAZY void set_width(std::size_t axis, float width);
+  NNI_LAZY void place_peaks(std::size_t kernel);
+  NNI_LAZY void add_axis(const float* columns, std::size_t axis, float at, float* sum) const noexcept;
 
   const std::vector<Axis>* axes_;
   std::vector<std::size_t> first_column_;  ///< per axis: coordinate, then for a conditional axis: active, peak

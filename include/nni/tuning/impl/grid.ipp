@@ -5,11 +5,11 @@
 
 namespace nni::tuning {
 
-NNI_INLINE Grid::Grid(SearchSpace space) : space_(std::move(space)) { rewind(); }
+NNI_LAZY_BODY Grid::Grid(SearchSpace space) : space_(std::move(space)) { rewind(); }
 
-NNI_INLINE void Grid::start(const SearchSpace& space, const Objectives&) { update_search_space(space); }
+NNI_LAZY_BODY void Grid::start(const SearchSpace& space, const Objectives&) { update_search_space(space); }
 
-NNI_INLINE void Grid::update_search_space(const SearchSpace& space) {
+NNI_LAZY_BODY void Grid::update_search_space(const SearchSpace& space) {
   if (space.empty()) throw config_error("space", "has no dimensions; a grid needs at least one");
   go_on();
   std::vector<Parameters> before = elsewhere_.take();
@@ -26,38 +26,38 @@ NNI_INLINE void Grid::update_search_space(const SearchSpace& space) {
   rewind();
 }
 
-NNI_INLINE void Grid::note(const Parameters& parameters) {
+NNI_LAZY_BODY void Grid::note(const Parameters& parameters) {
   // Spelled as this walk spells it.
   if (const std::optional<Point> point = elsewhere_.note(space_, parameters))
     tried_.insert(space_.to_parameters(*point).text());
 }
 
-NNI_INLINE void Grid::observe(const TrialOutcome& outcome) {
+NNI_LAZY_BODY void Grid::observe(const TrialOutcome& outcome) {
   // Own suggestions are behind the walk already.
   if (outcome.parameter.value >= next_) tell(outcome.parameter, outcome.parameters);
 }
 
-NNI_INLINE void Grid::adopt(ParameterId id, const Parameters& parameters) { tell(id, parameters); }
+NNI_LAZY_BODY void Grid::adopt(ParameterId id, const Parameters& parameters) { tell(id, parameters); }
 
-NNI_INLINE void Grid::tell(ParameterId id, const Parameters& parameters) {
+NNI_LAZY_BODY void Grid::tell(ParameterId id, const Parameters& parameters) {
   if (id != imported_parameter && id.value >= told_) told_ = id.value + 1;
   note(parameters);
 }
 
 // Behind the last suggestion that was made before a resume.
-NNI_INLINE void Grid::go_on() {
+NNI_LAZY_BODY void Grid::go_on() {
   if (told_ <= next_) return;
   first_ = next_ = told_;
   rewind();
 }
 
-NNI_INLINE std::optional<Parameters> Grid::generate(ParameterId id) {
+NNI_LAZY_BODY std::optional<Parameters> Grid::generate(ParameterId id) {
   Point point;
   if (!suggest(id, point)) return std::nullopt;
   return space_.to_parameters(point);
 }
 
-NNI_INLINE bool Grid::suggest(ParameterId id, Point& into) {
+NNI_LAZY_BODY bool Grid::suggest(ParameterId id, Point& into) {
   go_on();
   // The walk stands on the last suggestion; what lies before it is reached from the beginning.
   if (id.value < first_) first_ = 0;
@@ -74,7 +74,7 @@ NNI_INLINE bool Grid::suggest(ParameterId id, Point& into) {
 }
 
 // Where the walk stands.
-NNI_INLINE Point Grid::point() const {
+NNI_LAZY_BODY Point Grid::point() const {
   const std::vector<Axis>& axes = space_.axes();
   Point point(axes.size(), inactive);
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
@@ -85,11 +85,11 @@ NNI_INLINE Point Grid::point() const {
   return point;
 }
 
-NNI_INLINE bool Grid::was_tried() const {
+NNI_LAZY_BODY bool Grid::was_tried() const {
   return !tried_.empty() && tried_.contains(space_.to_parameters(point()).text());
 }
 
-NNI_INLINE void Grid::rewind() {
+NNI_LAZY_BODY void Grid::rewind() {
   lines_.clear();
   for (const Axis& axis : space_.axes()) {
     Line line;
@@ -109,7 +109,7 @@ NNI_INLINE void Grid::rewind() {
 }
 
 // Moves to the next point that no earlier and coarser walk had.
-NNI_INLINE bool Grid::advance() {
+NNI_LAZY_BODY bool Grid::advance() {
   while (!ended_) {
     if (fresh_) {
       fresh_ = false;
@@ -123,7 +123,7 @@ NNI_INLINE bool Grid::advance() {
 }
 
 // Moves to the next point of this walk; the last active axis is the fastest.
-NNI_INLINE bool Grid::step() {
+NNI_LAZY_BODY bool Grid::step() {
   for (std::size_t axis = lines_.size(); axis-- > 0;) {
     if (!active(axis)) continue;
     if (++lines_[axis].at < lines_[axis].size) return true;
@@ -133,7 +133,7 @@ NNI_INLINE bool Grid::step() {
 }
 
 // Makes the grid finer until it has new values, and begins the next walk; false when there are none left.
-NNI_INLINE bool Grid::refine() {
+NNI_LAZY_BODY bool Grid::refine() {
   for (Line& line : lines_) line.known = line.size;
   bool refined = false;
   bool divisible = true;
@@ -149,7 +149,7 @@ NNI_INLINE bool Grid::refine() {
   return refined;
 }
 
-NNI_INLINE void Grid::halve(std::size_t index) {
+NNI_LAZY_BODY void Grid::halve(std::size_t index) {
   const Axis& axis = space_.axes()[index];
   Line& line = lines_[index];
   std::vector<std::pair<double, double>> divisible;
@@ -170,13 +170,13 @@ NNI_INLINE void Grid::halve(std::size_t index) {
   if (!line.positions.empty()) line.size = line.positions.size();
 }
 
-NNI_INLINE bool Grid::is_new() const {
+NNI_LAZY_BODY bool Grid::is_new() const {
   for (std::size_t axis = 0; axis < lines_.size(); ++axis)
     if (active(axis) && lines_[axis].at >= lines_[axis].known) return true;
   return false;
 }
 
-NNI_INLINE bool Grid::active(std::size_t axis) const {
+NNI_LAZY_BODY bool Grid::active(std::size_t axis) const {
   const Axis& self = space_.axes()[axis];
   if (self.parent == Axis::no_parent) return true;
   return active(self.parent) && lines_[self.parent].at == self.branch;

@@ -9,7 +9,7 @@
 
 namespace nni::tuning {
 
-NNI_INLINE Tpe::Tpe(SearchSpace space, TpeOptions options, Seed seed)
+NNI_LAZY_BODY Tpe::Tpe(SearchSpace space, TpeOptions options, Seed seed)
     : model_(std::make_unique<Model>(std::move(space))), options_(options), seed_(seed) {
   ProblemList problems;
   const auto at_least_one = [&problems](const char* key, int value) {
@@ -25,12 +25,12 @@ NNI_INLINE Tpe::Tpe(SearchSpace space, TpeOptions options, Seed seed)
   problems.throw_if_any();
 }
 
-NNI_INLINE void Tpe::start(const SearchSpace& space, const Objectives& goals) {
+NNI_LAZY_BODY void Tpe::start(const SearchSpace& space, const Objectives& goals) {
   goals_ = goals;
   update_search_space(space);
 }
 
-NNI_INLINE void Tpe::update_search_space(const SearchSpace& space) {
+NNI_LAZY_BODY void Tpe::update_search_space(const SearchSpace& space) {
   auto model = std::make_unique<Model>(space);
   std::vector<Trial> trials = take_all();
   model_ = std::move(model);
@@ -40,7 +40,7 @@ NNI_INLINE void Tpe::update_search_space(const SearchSpace& space) {
 }
 
 // Every trial as it was suggested; what is aside is taken out.
-NNI_INLINE std::vector<Tpe::Trial> Tpe::take_all() {
+NNI_LAZY_BODY std::vector<Tpe::Trial> Tpe::take_all() {
   const Model& model = *model_;
   running_aside_.clear();
   std::vector<Trial> trials = std::exchange(aside_, {});
@@ -57,7 +57,7 @@ NNI_INLINE std::vector<Tpe::Trial> Tpe::take_all() {
   return trials;
 }
 
-NNI_INLINE void Tpe::take_up(Trial trial) {
+NNI_LAZY_BODY void Tpe::take_up(Trial trial) {
   const std::optional<Point> point = model_->space.to_point(trial.parameters);
   if (!point) return put_aside(std::move(trial));
   const std::uint32_t index = record(*point, trial.parameters);
@@ -68,19 +68,19 @@ NNI_INLINE void Tpe::take_up(Trial trial) {
     model_->running.emplace(trial.id.value, index);
 }
 
-NNI_INLINE void Tpe::put_aside(Trial trial) {
+NNI_LAZY_BODY void Tpe::put_aside(Trial trial) {
   if (trial.state == State::running && trial.id != imported_parameter)
     running_aside_.insert_or_assign(trial.id.value, aside_.size());
   aside_.push_back(std::move(trial));
 }
 
-NNI_INLINE std::optional<Parameters> Tpe::generate(ParameterId id) {
+NNI_LAZY_BODY std::optional<Parameters> Tpe::generate(ParameterId id) {
   Point point;
   if (!suggest(id, point)) return std::nullopt;
   return model_->space.to_parameters(point);
 }
 
-NNI_INLINE bool Tpe::suggest(ParameterId id, Point& into) {
+NNI_LAZY_BODY bool Tpe::suggest(ParameterId id, Point& into) {
   Model& model = *model_;
   if (model.unvisited.exhausted()) return false;
   const bool known = model.order.size() >= static_cast<std::size_t>(options_.startup_trials);
@@ -89,7 +89,7 @@ NNI_INLINE bool Tpe::suggest(ParameterId id, Point& into) {
   return true;
 }
 
-NNI_INLINE void Tpe::draw_at_random(ParameterId id, Point& into) {
+NNI_LAZY_BODY void Tpe::draw_at_random(ParameterId id, Point& into) {
   Model& model = *model_;
   std::vector<double> positions(model.space.axes().size());
   for (std::uint32_t attempt = 0; attempt < 16; ++attempt) {
@@ -102,7 +102,7 @@ NNI_INLINE void Tpe::draw_at_random(ParameterId id, Point& into) {
 }
 
 // False when every candidate was suggested before.
-NNI_INLINE bool Tpe::draw_by_model(ParameterId id, Point& into) {
+NNI_LAZY_BODY bool Tpe::draw_by_model(ParameterId id, Point& into) {
   Model& model = *model_;
   split();
   const std::vector<Axis>& axes = model.space.axes();
@@ -131,7 +131,7 @@ NNI_INLINE bool Tpe::draw_by_model(ParameterId id, Point& into) {
   return std::isfinite(best);
 }
 
-NNI_INLINE void Tpe::observe(const TrialOutcome& outcome) {
+NNI_LAZY_BODY void Tpe::observe(const TrialOutcome& outcome) {
   State state = State::failed;
   if (outcome.status == TrialJobStatus::user_canceled || outcome.status == TrialJobStatus::sys_canceled)
     state = State::gone;
@@ -145,7 +145,7 @@ NNI_INLINE void Tpe::observe(const TrialOutcome& outcome) {
   settle(*index, state, loss);
 }
 
-NNI_INLINE void Tpe::conclude_aside(ParameterId id, const Parameters& parameters, State state, double loss) {
+NNI_LAZY_BODY void Tpe::conclude_aside(ParameterId id, const Parameters& parameters, State state, double loss) {
   if (const auto found = running_aside_.find(id.value); found != running_aside_.end()) {
     Trial& known = aside_[found->second];
     known = Trial{imported_parameter, parameters, loss, known.turn, state};
@@ -155,14 +155,14 @@ NNI_INLINE void Tpe::conclude_aside(ParameterId id, const Parameters& parameters
   put_aside(Trial{imported_parameter, parameters, loss, turn_++, state});
 }
 
-NNI_INLINE void Tpe::adopt(ParameterId id, const Parameters& parameters) {
+NNI_LAZY_BODY void Tpe::adopt(ParameterId id, const Parameters& parameters) {
   if (const std::optional<Point> point = model_->space.to_point(parameters))
     model_->running.insert_or_assign(id.value, record(*point, parameters));
   else
     put_aside(Trial{id, parameters, 0.0, turn_++, State::running});
 }
 
-NNI_INLINE void Tpe::learn(ParameterId id, const Point& point, std::optional<double> value) {
+NNI_LAZY_BODY void Tpe::learn(ParameterId id, const Point& point, std::optional<double> value) {
   std::optional<std::uint32_t> index = land(id, &point);
   if (!index) index = record(point);
   settle(*index, value ? State::finished : State::failed, goals_.loss(value.value_or(0.0)));
@@ -170,7 +170,7 @@ NNI_INLINE void Tpe::learn(ParameterId id, const Point& point, std::optional<dou
 
 // Takes a trial out of those in flight. What it ran with counts, also where this object knows nothing of it or would
 // have suggested something else: both happen when an experiment is resumed. @returns its record
-NNI_INLINE std::optional<std::uint32_t> Tpe::land(ParameterId id, const Point* point) {
+NNI_LAZY_BODY std::optional<std::uint32_t> Tpe::land(ParameterId id, const Point* point) {
   Model& model = *model_;
   if (const auto aside = running_aside_.find(id.value); point && aside != running_aside_.end()) {
     aside_[aside->second].state = State::gone;
@@ -185,7 +185,7 @@ NNI_INLINE std::optional<std::uint32_t> Tpe::land(ParameterId id, const Point* p
   return std::nullopt;
 }
 
-NNI_INLINE std::vector<float> Tpe::coordinates_of(const Point& point) const {
+NNI_LAZY_BODY std::vector<float> Tpe::coordinates_of(const Point& point) const {
   const std::vector<Axis>& axes = model_->space.axes();
   std::vector<float> coordinates(axes.size(), static_cast<float>(inactive));
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
@@ -201,7 +201,7 @@ NNI_INLINE std::vector<float> Tpe::coordinates_of(const Point& point) const {
   return coordinates;
 }
 
-NNI_INLINE bool Tpe::is_at(std::uint32_t index, const Point& point) const {
+NNI_LAZY_BODY bool Tpe::is_at(std::uint32_t index, const Point& point) const {
   const std::vector<float> coordinates = coordinates_of(point);
   for (std::size_t axis = 0; axis < coordinates.size(); ++axis) {
     const float known = model_->bad.coordinate(index, axis);
@@ -210,7 +210,7 @@ NNI_INLINE bool Tpe::is_at(std::uint32_t index, const Point& point) const {
   return true;
 }
 
-NNI_INLINE std::uint32_t Tpe::record(const Point& point) {
+NNI_LAZY_BODY std::uint32_t Tpe::record(const Point& point) {
   Model& model = *model_;
   if (model.unvisited.active()) model.unvisited.visit(model.space.index_of(point));
   model.bad.add(coordinates_of(point), weight_of(State::running));
@@ -219,7 +219,7 @@ NNI_INLINE std::uint32_t Tpe::record(const Point& point) {
   return static_cast<std::uint32_t>(model.records.size() - 1);
 }
 
-NNI_INLINE std::uint32_t Tpe::record(const Point& point, const Parameters& parameters) {
+NNI_LAZY_BODY std::uint32_t Tpe::record(const Point& point, const Parameters& parameters) {
   const std::uint32_t index = record(point);
   // What has more parameters than the space has dimensions may fit another space with all of them.
   if (model_->space.to_parameters(point) != parameters)
@@ -227,7 +227,7 @@ NNI_INLINE std::uint32_t Tpe::record(const Point& point, const Parameters& param
   return index;
 }
 
-NNI_INLINE void Tpe::settle(std::uint32_t index, State state, double loss) {
+NNI_LAZY_BODY void Tpe::settle(std::uint32_t index, State state, double loss) {
   Model& model = *model_;
   Record& own = model.records[index];
   own.state = state;
@@ -238,7 +238,7 @@ NNI_INLINE void Tpe::settle(std::uint32_t index, State state, double loss) {
 }
 
 // Results are sorted when a suggestion needs their order: a long history that is told at once is sorted once.
-NNI_INLINE void Tpe::sort_records() {
+NNI_LAZY_BODY void Tpe::sort_records() {
   Model& model = *model_;
   const auto better = [this](std::uint32_t one, std::uint32_t other) { return before(one, other); };
   const auto begin = model.order.begin();
@@ -260,7 +260,7 @@ NNI_INLINE bool Tpe::before(std::uint32_t one, std::uint32_t other) const {
 }
 
 // Decides which records are good, and fits both mixtures.
-NNI_INLINE void Tpe::split() {
+NNI_LAZY_BODY void Tpe::split() {
   Model& model = *model_;
   sort_records();
   const std::vector<std::uint32_t> good = best_records();
@@ -282,7 +282,7 @@ NNI_INLINE void Tpe::split() {
 }
 
 // The good part: the best results, and trials in flight at the rank that the liar gives them.
-NNI_INLINE std::vector<std::uint32_t> Tpe::best_records() const {
+NNI_LAZY_BODY std::vector<std::uint32_t> Tpe::best_records() const {
   const Model& model = *model_;
   std::vector<std::uint32_t> ranked = model.order;
   const bool lying = options_.liar == Liar::mean || options_.liar == Liar::best;
@@ -304,7 +304,7 @@ NNI_INLINE std::vector<std::uint32_t> Tpe::best_records() const {
   return ranked;
 }
 
-NNI_INLINE std::vector<std::uint32_t>::iterator Tpe::place_of(
+NNI_LAZY_BODY std::vector<std::uint32_t>::iterator Tpe::place_of(
     double loss, std::uint32_t index, std::vector<std::uint32_t>& ranked) const {
   return std::upper_bound(ranked.begin(), ranked.end(), loss, [this, index](double value, std::uint32_t other) {
     const double there = model_->records[other].loss;

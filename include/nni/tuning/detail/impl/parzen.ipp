@@ -26,7 +26,7 @@ inline float exp_of_negative(float x) noexcept {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(series) + exponent);
 }
 
-NNI_INLINE Parzen::Parzen(const std::vector<Axis>& axes) : axes_(&axes), scales_(axes.size()) {
+NNI_LAZY_BODY Parzen::Parzen(const std::vector<Axis>& axes) : axes_(&axes), scales_(axes.size()) {
   columns_ = 2;  // sum of the peaks of unconditional axes, weight
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
     first_column_.push_back(columns_);
@@ -34,14 +34,14 @@ NNI_INLINE Parzen::Parzen(const std::vector<Axis>& axes) : axes_(&axes), scales_
   }
 }
 
-NNI_INLINE void Parzen::clear() {
+NNI_LAZY_BODY void Parzen::clear() {
   data_.clear();
   size_ = 0;
   weight_ = 0.0;
   for (Scale& scale : scales_) scale.count = scale.sum = scale.squares = 0.0;
 }
 
-NNI_INLINE void Parzen::add(std::span<const float> point, float weight) {
+NNI_LAZY_BODY void Parzen::add(std::span<const float> point, float weight) {
   if (size_ % lanes == 0) data_.resize(data_.size() + columns_ * lanes, 0.0F);
   const std::size_t block = size_ / lanes;
   const std::size_t lane = size_ % lanes;
@@ -55,14 +55,14 @@ NNI_INLINE void Parzen::add(std::span<const float> point, float weight) {
   place_peaks(kernel);
 }
 
-NNI_INLINE void Parzen::set_weight(std::size_t kernel, float weight) {
+NNI_LAZY_BODY void Parzen::set_weight(std::size_t kernel, float weight) {
   float& own = column(kernel / lanes, 1)[kernel % lanes];
   if (own == weight) return;
   count_point(kernel, static_cast<double>(weight) - static_cast<double>(own));
   own = weight;
 }
 
-NNI_INLINE void Parzen::count_point(std::size_t kernel, double weight) {
+NNI_LAZY_BODY void Parzen::count_point(std::size_t kernel, double weight) {
   weight_ += weight;
   for (std::size_t axis = 0; axis < scales_.size(); ++axis) {
     const auto at = static_cast<double>(coordinate(kernel, axis));
@@ -73,14 +73,14 @@ NNI_INLINE void Parzen::count_point(std::size_t kernel, double weight) {
   }
 }
 
-NNI_INLINE float Parzen::coordinate(std::size_t kernel, std::size_t axis) const {
+NNI_LAZY_BODY float Parzen::coordinate(std::size_t kernel, std::size_t axis) const {
   const std::size_t block = kernel / lanes;
   const std::size_t lane = kernel % lanes;
   if (conditional(axis) && column(block, first_column_[axis] + 1)[lane] == 0.0F) return static_cast<float>(inactive);
   return column(block, first_column_[axis])[lane];
 }
 
-NNI_INLINE void Parzen::fit() {
+NNI_LAZY_BODY void Parzen::fit() {
   bool changed = false;
   highest_ = 0.0F;
   for (std::size_t axis = 0; axis < scales_.size(); ++axis) {
@@ -94,7 +94,7 @@ NNI_INLINE void Parzen::fit() {
   for (std::size_t kernel = 0; changed && kernel < size_; ++kernel) place_peaks(kernel);
 }
 
-NNI_INLINE float Parzen::fitting_width(std::size_t axis) const {
+NNI_LAZY_BODY float Parzen::fitting_width(std::size_t axis) const {
   const Scale& scale = scales_[axis];
   const auto values = static_cast<double>((*axes_)[axis].count);
   if (categorical(axis)) return static_cast<float>(values / (values + weight_));
@@ -109,7 +109,7 @@ NNI_INLINE float Parzen::fitting_width(std::size_t axis) const {
   return static_cast<float>(std::exp2(std::nearbyint(16.0 * std::log2(width)) / 16.0));
 }
 
-NNI_INLINE void Parzen::set_width(std::size_t axis, float width) {
+NNI_LAZY_BODY void Parzen::set_width(std::size_t axis, float width) {
   constexpr std::size_t cells = 64;
   Scale& scale = scales_[axis];
   scale.width = width;
@@ -131,7 +131,7 @@ NNI_INLINE void Parzen::set_width(std::size_t axis, float width) {
   scale.peak[cells + 1] = scale.peak[cells];
 }
 
-NNI_INLINE float Parzen::peak(std::size_t axis, float position) const noexcept {
+NNI_LAZY_BODY float Parzen::peak(std::size_t axis, float position) const noexcept {
   const std::vector<float>& table = scales_[axis].peak;
   if (table.empty()) return 0.0F;
   const float at = position * static_cast<float>(table.size() - 2);
@@ -140,7 +140,7 @@ NNI_INLINE float Parzen::peak(std::size_t axis, float position) const noexcept {
   return table[cell] + beyond * (table[cell + 1] - table[cell]);
 }
 
-NNI_INLINE void Parzen::place_peaks(std::size_t kernel) {
+NNI_LAZY_BODY void Parzen::place_peaks(std::size_t kernel) {
   const std::size_t block = kernel / lanes;
   const std::size_t lane = kernel % lanes;
   float sum = 0.0F;
@@ -155,7 +155,7 @@ NNI_INLINE void Parzen::place_peaks(std::size_t kernel) {
 }
 
 // Adds the logarithms of one axis to the sums of one block.
-NNI_INLINE void Parzen::add_axis(const float* columns, std::size_t axis, float at, float* sum) const noexcept {
+NNI_LAZY_BODY void Parzen::add_axis(const float* columns, std::size_t axis, float at, float* sum) const noexcept {
   const Scale& scale = scales_[axis];
   const float* const middle = columns + first_column_[axis] * lanes;
   std::array<float, lanes> loss;
@@ -180,7 +180,7 @@ NNI_INLINE void Parzen::add_axis(const float* columns, std::size_t axis, float a
 /// The smallest `exp_of_negative` below this is nothing beside the prior.
 inline constexpr float far_above = 40.0F;
 
-NNI_INLINE double Parzen::log_density(std::span<const float> point, double prior_weight) const {
+NNI_LAZY_BODY double Parzen::log_density(std::span<const float> point, double prior_weight) const {
   std::array<float, lanes> total{};
   std::array<float, lanes> sum;
   const std::size_t blocks = (size_ + lanes - 1) / lanes;
@@ -216,7 +216,7 @@ NNI_INLINE double Parzen::log_density(std::span<const float> point, double prior
   return larger + std::log1p(std::exp(std::min(prior, seen) - larger)) - std::log(prior_weight + weight_);
 }
 
-NNI_INLINE void Parzen::draw(CounterRandom& random, double prior_weight, std::span<float> into) const {
+NNI_LAZY_BODY void Parzen::draw(CounterRandom& random, double prior_weight, std::span<float> into) const {
   double pick = random.uniform() * (prior_weight + weight_);
   std::size_t kernel = size_;
   for (std::size_t index = 0; index < size_ && kernel == size_; ++index) {
