@@ -63,6 +63,7 @@ class Session final : public LinkUser, public std::enable_shared_from_this<Sessi
   void command(const Frame& frame);
   void reply_status(bool stop);
   void send_more();
+  void tell_caught_up();
   void fail(const std::string& reason);
   void end();
 

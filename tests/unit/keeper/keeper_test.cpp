@@ -27,6 +27,7 @@
 #include <nni/async/event.hpp>
 #include <nni/core/error.hpp>
 #include <nni/keeper/keeper.hpp>
+#include <nni/keeper/session.hpp>
 #include <nni/process/group.hpp>
 
 using namespace nni;
@@ -128,6 +129,20 @@ class Observed {
   async::event changed_;
 };
 
+// What a keeper sends, by type.
+struct Frames final : keeper::LinkUser {
+  void on_bytes(std::string_view bytes) override {
+    reader.feed(bytes);
+    while (const auto frame = reader.next()) types.push_back(frame->type);
+    changed.notify();
+  }
+  void on_closed() override {}
+
+  keeper::FrameReader reader;
+  std::vector<keeper::FrameType> types;
+  async::event changed;
+};
+
 }  // namespace
 
 CO_TEST_CASE("keeper: a start and an end are told in order, after they were written", "[keeper]") {
@@ -167,6 +182,36 @@ CO_TEST_CASE("keeper: its welcome lists an order that waits for its turn, withou
   CHECK(live[0].process.pid == 0);
   CHECK(live[0].started == TimePoint{});
   CHECK(observed.keeper().welcome().live.empty());
+  co_await observed.keeper().close();
+}
+
+CO_TEST_CASE("keeper: what had happened by the welcome is told before it is called told, written or not", "[keeper]") {
+  Observed observed(ctx);
+  co_await observed.open();
+  Frames frames;
+  const auto links = keeper::make_loopback_links(ctx.executor());
+  keeper::Session::Host host;
+  host.admit = [](keeper::Session&, const keeper::Hello&) { return std::string(); };
+  host.over = [](keeper::Session&) {};
+  const auto session = std::make_shared<keeper::Session>(observed.keeper(), links.second, std::move(host), Log());
+  session->start();
+  links.first->start(frames);
+
+  // It ends in the next turn, because its template is not known; the greeting comes before that is written.
+  keeper::StartOrder order;
+  order.run = RunId{TrialId{1}, 0};
+  observed.keeper().start(order);
+  keeper::append_frame(
+      links.first->out(), keeper::FrameType::hello, 1, [](keeper::Writer& out) { encode(out, keeper::Hello()); });
+  links.first->flush();
+  while (frames.types.size() < 3) {
+    auto change = frames.changed.wait();
+    co_await std::move(change);
+  }
+
+  CHECK(frames.types == std::vector<keeper::FrameType>{
+                            keeper::FrameType::welcome, keeper::FrameType::record, keeper::FrameType::caught_up});
+  session->close();
   co_await observed.keeper().close();
 }
 

@@ -102,13 +102,14 @@ NNI_INLINE void Session::greet(const Frame& frame) {
   append_frame(link_->out(), FrameType::welcome, 0, [&welcome](Writer& out) { encode(out, welcome); });
   link_->flush();
 
-  old_end_ = keeper_->written_end();
+  old_end_ = welcome.next_position;  // also what is not written yet: runs that it ends are not listed any more
   next_ = 0;
   behind_ = true;
   keeper_->on_records([this](std::string_view frames, std::uint64_t first, std::uint64_t last) {
     if (behind_ || first != next_) return;  // they are read from the spool when it is their turn
     link_->out().append(frames);
     next_ = last;
+    tell_caught_up();
     link_->flush();
     behind_ = link_->backlog() > detail::most_backlog;
   });
@@ -123,13 +124,15 @@ NNI_INLINE void Session::send_more() {
   if (!manager_ || ended_) return;
   while (behind_ && link_->backlog() < detail::most_backlog) {
     next_ = keeper_->replay(next_, detail::replay_chunk, link_->out());
-    if (!told_caught_up_ && next_ >= old_end_) {
-      told_caught_up_ = true;
-      append_frame(link_->out(), FrameType::caught_up, 0, [](Writer&) {});
-    }
+    tell_caught_up();
     behind_ = next_ < keeper_->written_end();
     link_->flush();
   }
+}
+
+NNI_INLINE void Session::tell_caught_up() {
+  if (next_ < old_end_ || std::exchange(told_caught_up_, true)) return;
+  append_frame(link_->out(), FrameType::caught_up, 0, [](Writer&) {});
 }
 
 NNI_INLINE void Session::command(const Frame& frame) {
