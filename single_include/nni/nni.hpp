@@ -138,10 +138,11 @@ enum class Verdict {
   inline
 #endif
 
-// `NNI_INLINE` stands before a body of an .ipp file. `NNI_LAZY` stands before the declaration of a coroutine, or of a
-// function that starts one, and `NNI_LAZY_BODY` before its body: where bodies are compiled once they mean nothing, in
-// header-only mode they make a function template that nobody gives arguments. g++ compiles every inline coroutine that it
-// has read, used or not, and everything that it awaits; a template it compiles when somebody calls it.
+// `NNI_INLINE` stands before a body of an .ipp file. `NNI_LAZY` stands before the declaration of a function that a small
+// program does not call, and `NNI_LAZY_BODY` before its body (`NNI_LAZY NNI_INLINE` where the body is the declaration):
+// where bodies are compiled once they mean nothing, in header-only mode they make a function template that nobody gives
+// arguments. g++ compiles every inline coroutine that it has read, used or not, and everything that it awaits; of other
+// inline functions it instantiates every template that they call. A template it compiles when somebody calls it.
 
 /// Set where g++ 12 destroys some temporaries of a statement with `co_await` twice
 /// (see nni/async/awaitable.hpp for the rules that follow).
@@ -381,11 +382,11 @@ class MedianStop {
   using role = role::assessor;
 
   /// @throws ConfigError  when `start_step` is negative
-  explicit MedianStop(MedianStopOptions options = {});
+  NNI_LAZY explicit MedianStop(MedianStopOptions options = {});
 
   void start(const Objectives& goals);
-  [[nodiscard]] Verdict assess(const RunId& run, std::span<const double> history);
-  void trial_ended(const RunId& run, bool succeeded);
+  NNI_LAZY [[nodiscard]] Verdict assess(const RunId& run, std::span<const double> history);
+  NNI_LAZY void trial_ended(const RunId& run, bool succeeded);
 
  private:
   /// The larger half of some losses as a heap with the smallest on top, the smaller half the other way round.
@@ -394,11 +395,11 @@ class MedianStop {
     void insert(double loss) { fresh_.push_back(loss); }
     [[nodiscard]] bool empty() const noexcept { return upper_.empty() && fresh_.empty(); }
     /// Element n/2 of n, counted from the best.
-    [[nodiscard]] double value();
+    NNI_LAZY [[nodiscard]] double value();
 
    private:
-    void insert_into_heaps(double loss);
-    void divide();
+    NNI_LAZY void insert_into_heaps(double loss);
+    NNI_LAZY void divide();
 
     std::vector<double> fresh_;  ///< in no heap yet: after a resume, all at once is cheaper than one by one
     std::vector<double> lower_;
@@ -1247,6 +1248,7 @@ class Parameters {
  private:
   double get_number(std::string_view name) const;
   std::int64_t get_integer(std::string_view name) const;
+  std::uint64_t get_unsigned(std::string_view name) const;
   bool get_bool(std::string_view name) const;
   std::string get_string(std::string_view name) const;
   boost::json::value get_value(std::string_view name) const;
@@ -1325,6 +1327,8 @@ template <class T>
 T Parameters::get(std::string_view name) const {
   if constexpr (std::same_as<T, bool>) {
     return get_bool(name);
+  } else if constexpr (std::unsigned_integral<T> && sizeof(T) == sizeof(std::uint64_t)) {
+    return static_cast<T>(get_unsigned(name));
   } else if constexpr (std::integral<T>) {
     const std::int64_t value = get_integer(name);
     if (!std::in_range<T>(value))
@@ -1677,6 +1681,7 @@ class JobReport {
   JobEnd end;                     ///< how it ended, for `ended`
   std::string url;                ///< where a person can look at it; empty when the platform does not say
   std::string working_directory;  ///< where its output files are; likewise
+  std::vector<std::string> tags;  ///< words of the platform about how it runs; likewise
 };
 
 /// What a tuner is told when a trial has ended.
@@ -1717,7 +1722,7 @@ class TrialJobDetail {
   std::optional<TimePoint> end_time;       ///< when its last run ended; absent before
   std::optional<std::string> final_value;  ///< JSON text of the first final result
   JobId job;                               ///< what the platform calls its last run
-  std::vector<std::string> tags;           ///< of NNI's interface; free for the platform
+  std::vector<std::string> tags;           ///< words of the platform about its last run
   std::string url;                         ///< where a person can look at it
   std::string working_directory;           ///< where it writes
   std::string environment;                 ///< `envId` of NNI's interface: the machine or environment that it ran on
@@ -1757,6 +1762,7 @@ class JobStarted {
   TimePoint at{};                 ///< when, by the wall clock
   std::string url;                ///< where a person can look at it
   std::string working_directory;  ///< where its output files are
+  std::vector<std::string> tags;  ///< words of the platform about how it runs, for people and their filters
 };
 
 /// A run has ended. Exactly one per submitted run.
@@ -1854,10 +1860,6 @@ class TrialMessage {
 };
 
 }  // namespace nni
-
-// ---- nni/core/search_space.hpp
-
-#include <ranges>
 
 // ---- nni/core/axis.hpp
 
@@ -2078,9 +2080,12 @@ class ChoiceOption {
 ///                 a name of its own
 [[nodiscard]] Dimension choice(std::string name, std::initializer_list<ChoiceOption> options);
 
-/// The same for options that are held in a container.
-template <std::ranges::input_range R>
-  requires std::constructible_from<ChoiceOption, std::ranges::range_reference_t<R>>
+/// The same for options that are held in a container or another range.
+template <class R>
+  requires requires(R& options) {
+    std::end(options);
+    requires std::constructible_from<ChoiceOption, decltype(*std::begin(options))>;
+  }
 [[nodiscard]] Dimension choice(std::string name, R&& options) {
   std::vector<ChoiceOption> all;
   for (auto&& option : options) all.emplace_back(option);
@@ -2301,6 +2306,7 @@ class RunEnded {
   bool final_attempt = true;                        ///< false: the trial gets another run
   TimePoint at{};                                   ///< when, by the wall clock
   std::uint32_t retries = 0;  ///< retries of this trial that are used up, the one that this end leads to included
+  std::uint32_t losses = 0;   ///< losses of this trial that were repeated without a retry, likewise
   Duration pause{};           ///< how long the trial waits before its next attempt
 };
 
@@ -2339,8 +2345,10 @@ class UnfinishedTrial {
   std::vector<double> history;             ///< numbers of these values, in order; not a number where there was none
   std::optional<std::string> final_value;  ///< JSON text of its first final value
   std::uint32_t retries = 0;               ///< retries used up, as the last end of a run said
+  std::uint32_t losses = 0;                ///< losses that used up no retry, as the last end of a run said
   Duration pause{};                        ///< between `ended_at` and its next attempt; zero: none
   TimePoint ended_at{};                    ///< of its last run, when that has ended
+  std::optional<JobEnd> last_end;          ///< how that ended
 };
 
 /// What a data store knows when it is opened. Empty for a new experiment.
@@ -2363,7 +2371,8 @@ struct TrialQuery {
   std::optional<TrialJobStatus> status = {};  ///< only trials in this state
 
   /// Instead of the order of ids: the best final values first, by this direction, of trials with a finite one in
-  /// `status` (absent: SUCCEEDED); equal ones by id. `after` does not count.
+  /// `status` (absent: SUCCEEDED); equal ones by id. `after` does not count. What has not ended has no result
+  /// yet: a `status` that is not terminal gives an empty page.
   std::optional<Direction> best = {};
 
   bool histories = false;  ///< also the intermediate numbers of each trial, for who reads many; not with `best`
@@ -2499,8 +2508,9 @@ namespace nni {
 ///  2. `acknowledge` is called when the message is recorded, and only then does the trial get its answer; a receipt
 ///     that is not known any more is ignored;
 ///  3. `settle` returns when everything that an ended run had sent has been given to `next_message`: results of ended
-///     trials must not be dropped. The session holds back the end of a run until then; a transport is waited for at
-///     most 5 s, after which the loss is counted and logged, and a service that brings messages itself without a limit;
+///     trials must not be dropped. The session holds back the end of a run until then, and settles the runs that have
+///     ended meanwhile beside it; a transport is waited for at most 5 s, after which the loss is counted and logged, and
+///     a service that brings messages itself without a limit;
 ///  4. `next_message` is cancellable without losing a message; messages of one run come in the order in which it
 ///     sent them;
 ///  5. what cannot be understood is delivered as `TrialMessage::Kind::garbage`, and costs no other message;
@@ -2514,6 +2524,18 @@ concept TrialChannel = requires(T& t, RunId run, Parameters parameters, Receipt 
   { t.send(run, parameters) } -> AwaitableOf<void>;
   { t.settle(run) } -> AwaitableOf<void>;
 };
+
+/// True for a channel that says `static constexpr bool ends_come_last = true;`: when the end of a run is told, everything
+/// that the run had sent is here, so its `settle` waits for nobody but the session. The ends of its runs are heard one
+/// after the other, which costs less than side by side.
+///
+/// @tparam T  models `TrialChannel`
+template <class T>
+inline constexpr bool ends_come_last = false;
+
+template <class T>
+  requires requires { T::ends_come_last; }
+inline constexpr bool ends_come_last<T> = T::ends_come_last;
 
 /// Brings messages for services that have no link of their own, perhaps through files of a storage.
 ///
@@ -2569,6 +2591,17 @@ concept Scheduler =
       { s.hold(held) } -> std::same_as<void>;
       { s.release(held) } noexcept -> std::same_as<void>;
     };
+
+/// False for a scheduler that can give no devices to trials, and says so with `static constexpr bool hands_out_gpus = false;`.
+/// Then asking for GPUs in the options is an error before anything starts.
+///
+/// @tparam S  scheduler
+template <class S>
+inline constexpr bool hands_out_gpus = true;
+
+template <class S>
+  requires requires { S::hands_out_gpus; }
+inline constexpr bool hands_out_gpus<S> = S::hands_out_gpus;
 
 }  // namespace nni
 
@@ -2791,10 +2824,10 @@ class Summary {
   }
 
   /// Everything above and the listed trials as one JSON object.
-  [[nodiscard]] std::string to_json() const;
+  NNI_LAZY [[nodiscard]] std::string to_json() const;
 
   /// The listed trials, one line each: id, sequence, status, value, duration in seconds, then one column per parameter.
-  [[nodiscard]] std::string to_csv() const;
+  NNI_LAZY [[nodiscard]] std::string to_csv() const;
 
   ExperimentId id;                                          ///< which experiment
   std::string name;                                         ///< for people
@@ -3180,6 +3213,11 @@ struct ExperimentOptions {
   /// Pause before the first retry, zero for none; it doubles with each further one.
   Duration retry_backoff = std::chrono::seconds(1);
   Duration retry_backoff_limit = std::chrono::minutes(10);  ///< the longest pause, not below `retry_backoff`
+  /// Runs that could not be started, in a row from the start of the experiment on, after which it ends with the status
+  /// ERROR and the last reason; 0: never. A run counts that the platform could not start or no machine fits, or that exits
+  /// with 126 or 127, which is how shells say that a program cannot be executed or found. Once a run has reported
+  /// anything, or has ended by itself in another way, no failure counts until the next start.
+  std::uint32_t max_failed_starts = 20;
   bool retry_failed = false;  ///< on a resume trials that had failed run again, as their next attempts
 
   Command trial_command{};                 ///< a shell line or a list of arguments; for services that run commands
@@ -3197,10 +3235,11 @@ struct ExperimentOptions {
 
 /// Checks what can be checked without a platform.
 ///
-/// @param options        to check
-/// @param needs_command  the service runs commands: true asks for a `trial_command`, false refuses one
-/// @throws ConfigError   with every problem: key path, value, and what would be right
-void check(const ExperimentOptions& options, bool needs_command);
+/// @param options         to check
+/// @param needs_command   the service runs commands: true asks for a `trial_command`, false refuses one
+/// @param hands_out_gpus  the scheduler can give devices to trials: false refuses a `trial_gpu_number` above zero
+/// @throws ConfigError    with every problem: key path, value, and what would be right
+void check(const ExperimentOptions& options, bool needs_command, bool hands_out_gpus = true);
 
 namespace detail {
 
@@ -3209,6 +3248,8 @@ namespace detail {
 void check_concurrency(std::size_t trials, ProblemList& problems);
 void check_max_trials(const std::optional<std::uint64_t>& trials, ProblemList& problems);
 void check_duration(const char* key, const std::optional<Duration>& duration, ProblemList& problems);
+/// Why so many GPUs cannot be asked of a scheduler that counts none.
+[[nodiscard]] std::string no_gpus(int wanted);
 /// @}
 
 }  // namespace detail
@@ -4260,6 +4301,9 @@ struct LedgerOptions {
   Seed seed{};                         ///< moves the pauses a little
   Strength submit_strength = Strength::written;  ///< what an intent waits for
   Strength outcome_strength = Strength::now;     ///< what telling the advisor of an end waits for
+  /// Runs that could not start, one after the other and before any did what shows that runs can, after which no other
+  /// starts; 0: no limit.
+  std::uint32_t max_failed_starts = 0;
   bool every_final = false;  ///< later final values of a run are told too: a trial of several phases has one for each
 };
 
@@ -4293,20 +4337,23 @@ struct LedgerCounts {
 ///  - with retries, an end of the kinds that `retry_on` names is followed by a pause and another attempt, at most
 ///    `max_retries` times for a trial, whatever was told to stop excepted; a run that was lost because the manager
 ///    died counts by the rule above;
-///  - a trial in its pause takes no place of the concurrency.
+///  - a trial in its pause takes no place of the concurrency;
+///  - a run could not start if the platform says so, if no machine fits it, or if it exits with 126 or 127 (what shells say
+///    of a program that cannot be executed or found); after `max_failed_starts` of them, with no message of any trial and
+///    no other end by itself since the ledger began, nothing starts until a run that is still alive shows that runs can.
 class Ledger {
  public:
   /// @param options  limits and rules; two of them can be changed later
   explicit Ledger(LedgerOptions options);
 
   /// Takes over what a store knew: unfinished trials wait, or wait for `adopted` if they have an open run.
-  void restore(const ExperimentSnapshot& snapshot);
+  NNI_LAZY void restore(const ExperimentSnapshot& snapshot);
 
   /// What a store knows of an unfinished trial beside what a snapshot says. After `restore`.
   void recall(const TrialJobDetail& known);
 
   /// Runs that were submitted, perhaps, when the last manager ended. Each needs an answer by `adopted`.
-  [[nodiscard]] std::vector<Intent> open_intents() const;
+  NNI_LAZY [[nodiscard]] std::vector<Intent> open_intents() const;
 
   /// Trials that were in a pause when the last manager ended, and what is left of it. Steps of the wall clock
   /// meanwhile never make a pause longer than it was. A pause that began since has an effect of its own.
@@ -4387,6 +4434,10 @@ class Ledger {
   /// True when the budget of trials is used up.
   [[nodiscard]] bool budget_used_up() const noexcept { return counts_.ordered >= options_.max_trials; }
 
+  /// Why nothing can start any more, for people: the last failure. Empty while trials may start or a live run may show
+  /// that they can.
+  [[nodiscard]] std::string cannot_start() const;
+
   /// True when nothing is live, waiting or to be expected.
   [[nodiscard]] bool finished() const noexcept;
 
@@ -4414,9 +4465,10 @@ class Ledger {
     RunId run;              // the current or last attempt
     std::uint32_t losses = 0;
     std::uint32_t retries = 0;
-    bool pausing = false;  // before its next attempt
-    Duration pause{};      // as a store said
-    TimePoint ended_at{};
+    bool pausing = false;             // before its next attempt
+    Duration pause{};                 // as a store said
+    TimePoint ended_at{};             // of its last run
+    std::optional<JobEnd> last_end;   // while it waits for its next attempt
     TimePoint intended_at{};          // of an open run of the last manager
     std::uint32_t intermediates = 0;  // values received of this run
     bool submitted = false;           // the run is live
@@ -4438,6 +4490,10 @@ class Ledger {
   void finish(Trial& trial, TrialJobStatus status, JobEnd end, TimePoint at, Transition& out);
   void try_again(Trial& trial, const JobEnd& end, TimePoint at, Duration pause, Transition& out);
   void stand_in_line(TrialId trial);
+  void judge_start(const JobEnd& end);
+  [[nodiscard]] bool holds_starts() const noexcept {
+    return options_.max_failed_starts != 0 && failed_starts_ >= options_.max_failed_starts;
+  }
   static constexpr unsigned bit(PauseReason why) noexcept { return 1U << static_cast<unsigned>(why); }
   [[nodiscard]] TrialJobStatus status_after(const Trial& trial, const JobEnd& end) const;
   [[nodiscard]] TrialOutcome outcome_of(const Trial& trial) const;
@@ -4448,7 +4504,10 @@ class Ledger {
   std::size_t requested_ = 0;
   bool exhausted_ = false;
   bool stopped_ = false;
-  unsigned paused_ = 0;  // a bit for each reason
+  unsigned paused_ = 0;              // a bit for each reason
+  bool can_start_ = false;           // a run has shown that runs can
+  std::uint32_t failed_starts_ = 0;  // before that
+  std::string start_failure_;        // the last one
   LedgerCounts counts_;
 };
 
@@ -4506,6 +4565,7 @@ class Board {
 
   /// Changes what `profile` and `progress` say.
   void set_status(ExperimentStatus status, std::string message = {});
+  [[nodiscard]] ExperimentStatus status() const noexcept { return profile_.status; }
   void set_params(std::string params, std::string settings);
   void set_waiting_reason(std::string reason) { waiting_reason_ = std::move(reason); }
 
@@ -4597,7 +4657,8 @@ class Engine {
     loops.spawn(lasting(order_loop(), "orders of the advisor"));
     loops.spawn(lasting(control_loop(), "decisions of the experiment"));
     loops.spawn(lasting(limit_loop(), "limits of the experiment"));
-    for (auto& [end, lost] : std::exchange(ended_before_, {})) loops.spawn(hear_end(std::move(end), lost));
+    for (auto& [end, lost] : std::exchange(ended_before_, {}))
+      loops.spawn(lasting(hear_end(std::move(end), lost), "end of an earlier run"));
     if (stopping_) loops.spawn(give_up());
     for (awaitable<void>& waiting : std::exchange(early_, {})) loops.spawn(std::move(waiting));
     auto all = loops.join();
@@ -4832,8 +4893,9 @@ class Engine {
 
   awaitable<void> event_loop();
 
-  // Results of a run are heard before its end is.
+  // Results of a run are heard before its end is. So many runs at a time, and the others after them.
   awaitable<void> settle(RunId run);
+  awaitable<void> settle_now(RunId run);
 
   awaitable<void> order_loop();
 
@@ -4865,6 +4927,9 @@ class Engine {
         group_->cancel();
         co_return;
       }
+      if (const std::string why = ledger_->cannot_start(); !why.empty() && !stopping_ && inbox_.empty() && !dirty_)
+        refuse_to_go_on(why);
+      follow_status();
       while (!dirty_) {
         auto change = changed_.wait();
         co_await std::move(change);
@@ -4877,7 +4942,7 @@ class Engine {
       auto work = parts_.service.resources();
       resources_ = co_await std::move(work);
     }
-    board_->set_waiting_reason({});
+    show_queued();
     Transition transition;
     while (const std::optional<TrialId> trial = ledger_->next_waiting()) {
       const ResourceRequest request = parts_.request(*trial);
@@ -4895,6 +4960,23 @@ class Engine {
       }
       apply(transition);
     }
+  }
+
+  [[noreturn]] void refuse_to_go_on(const std::string& why) const {
+    throw Error(
+        Errc::spawn_failed,
+        std::to_string(options_->max_failed_starts) +
+            " runs in a row could not be started, and no trial has reported anything since the experiment was "
+            "started; the last one: " +
+            why + "; mend it and go on with .resume = nni::Resume::if_exists, or set .max_failed_starts = 0");
+  }
+
+  void follow_status();
+
+  // A reason counts until its run has begun or ended.
+  void show_queued() { board_->set_waiting_reason(queued_.empty() ? std::string() : queued_.begin()->second); }
+  void forget_queued(RunId run) {
+    if (queued_.erase(run) != 0) show_queued();
   }
 
   // A run that does not end although it was told to must not keep the experiment for ever.
@@ -4936,6 +5018,7 @@ class Engine {
   std::vector<awaitable<void>> early_;                           // of them, those who asked before the loops ran
 
   static constexpr std::size_t most_unwritten = 10'000;
+  static constexpr std::size_t most_settling = 256;
 
   std::string store_trouble_;
   std::string service_trouble_;
@@ -4950,6 +5033,12 @@ class Engine {
   std::unordered_map<RunId, std::optional<StopReason>> submitting_;  // being submitted, perhaps cancelled already
   std::size_t in_flight_ = 0;
   async::event in_flight_changed_;
+  std::size_t settling_ = 0;
+  async::event settled_;
+
+  std::map<RunId, std::string> queued_;  // why platforms keep runs waiting, for people
+  bool tuner_is_done_ = false;           // it had no more when it was asked last
+  bool is_spent_ = false;                // the budget of trials or of time is used up
 
   ResourceSnapshot resources_;
   bool resources_stale_ = true;
@@ -5055,12 +5144,21 @@ awaitable<void> Engine<Parts>::event_loop() {
     JobEvent event = co_await std::move(next);
     if (const auto* started = std::get_if<JobStarted>(&event)) {
       note_start(started->run, Duration{});
+      forget_queued(started->run);
     } else if (const auto* queued = std::get_if<JobQueued>(&event)) {
-      board_->set_waiting_reason(queued->reason);
-    } else if (const auto* ended = std::get_if<JobEnded>(&event)) {
+      queued_[queued->run] = queued->reason;
+      show_queued();
+    } else if (auto* ended = std::get_if<JobEnded>(&event)) {
       NNI_CRASH_POINT("exit seen");
-      auto settled = settle(ended->run);
-      co_await std::move(settled);
+      forget_queued(ended->run);
+      auto hearing = hear_end(std::move(*ended), false);
+      if constexpr (ends_come_last<typename Parts::channel_type>) {
+        co_await std::move(hearing);
+      } else {
+        // Beside what follows: a run whose messages take their time keeps back no other.
+        group_->spawn(lasting(std::move(hearing), "end of a run"));
+      }
+      continue;
     } else {
       resources_stale_ = true;
     }
@@ -5075,6 +5173,19 @@ awaitable<void> Engine<Parts>::event_loop() {
 
 template <class Parts>
 awaitable<void> Engine<Parts>::settle(RunId run) {
+  while (settling_ >= most_settling) {
+    auto turn = settled_.wait();
+    co_await std::move(turn);
+  }
+  ++settling_;
+  auto work = settle_now(run);
+  co_await std::move(work);
+  --settling_;
+  settled_.notify_one();
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::settle_now(RunId run) {
   auto work = parts_.channel.settle(run);
   if constexpr (Parts::carried) {
     co_await std::move(work);
@@ -5102,12 +5213,14 @@ awaitable<void> Engine<Parts>::order_loop() {
     Order order = co_await std::move(next);
     transition.clear();
     if (auto* trial = std::get_if<NewTrial>(&order)) {
+      tuner_is_done_ = false;
       ledger_->order(std::move(*trial), now(), transition);
     } else if (auto* further = std::get_if<SendParameters>(&order)) {
       group_->spawn(send_further(std::move(*further)));
     } else if (const auto* kill = std::get_if<KillTrial>(&order)) {
       ledger_->cancel(kill->trial, StopReason::early_stop, now(), transition);
     } else if (std::holds_alternative<NoMoreTrials>(order)) {
+      tuner_is_done_ = true;
       ledger_->no_more_trials();
     }
     apply(transition);
@@ -5130,6 +5243,7 @@ namespace nni::detail {
 template <class Parts>
 TrialId Engine<Parts>::order(NewTrial what) {
   Transition transition;
+  tuner_is_done_ = false;
   const TrialId id = ledger_->order(std::move(what), now(), transition);
   apply(transition);
   wake();
@@ -5225,6 +5339,7 @@ awaitable<void> Engine<Parts>::submit_trial(TrialJobForm form) {
   // A platform that refuses a job fails the trial, not the experiment.
   context_->log().warning("experiment", "run " + to_string(run) + " could not be submitted: " + *failure);
   Transition transition;
+  forget_queued(run);
   const JobEnded ended{run, JobEnd{EndKind::not_started, 0, std::move(*failure)}, now()};
   ledger_->event(ended, now(), transition);
   apply(transition);
@@ -5422,6 +5537,23 @@ void Engine<Parts>::record_settings() {
   last_ = parts_.store.append(std::span<const StoreEvent>(&profile, 1));
 }
 
+// The statuses of NNI between the start and the end. While a trial that was ordered waits for its first place, the budget
+// is not used up; one that waits for another attempt does not give it back.
+template <class Parts>
+void Engine<Parts>::follow_status() {
+  if (stopping_) return;
+  const bool none_left = ledger_->budget_used_up() && (is_spent_ || ledger_->counts().waiting == 0);
+  is_spent_ = none_left || out_of_time_;
+  const ExperimentStatus status =
+      is_spent_ ? ExperimentStatus::no_more_trial
+                : (tuner_is_done_ ? ExperimentStatus::tuner_no_more_trial : ExperimentStatus::running);
+  if (status == board_->status()) return;
+  board_->set_status(status);
+  const StoreEvent profile{board_->profile(ledger_->counts())};
+  last_ = parts_.store.append(std::span<const StoreEvent>(&profile, 1));
+  wake();
+}
+
 template <class Parts>
 void Engine<Parts>::cancel_by_user(TrialId trial) {
   Transition transition;
@@ -5613,15 +5745,15 @@ namespace nni {
 /// missing. Other members are left alone.
 ///
 /// @throws ConfigError  with everything that is wrong: which result, which member
-[[nodiscard]] std::vector<ResultImported> results_from_json(std::string_view text);
+NNI_LAZY [[nodiscard]] std::vector<ResultImported> results_from_json(std::string_view text);
 
 namespace detail {
 
 /// @throws ConfigError  for values that are not finite and parameters that are no object
-void check_results(const std::vector<ResultImported>& results);
+NNI_LAZY void check_results(const std::vector<ResultImported>& results);
 
 /// Drops what stands in another list already: the same parameters with the same value.
-void leave_out_known(std::vector<ResultImported>& results, const std::vector<ResultImported>& known);
+NNI_LAZY void leave_out_known(std::vector<ResultImported>& results, const std::vector<ResultImported>& known);
 
 template <class Store>
 awaitable<void> add_result(Store& store, std::vector<ResultImported>& into, TrialJobDetail trial) {
@@ -5789,6 +5921,7 @@ namespace nni::scheduling {
 class Unlimited {
  public:
   using role = nni::role::scheduler;
+  static constexpr bool hands_out_gpus = false;  ///< an option that asks for some is refused before anything starts
 
   PlacementResult place(const ResourceRequest& want, const ResourceSnapshot&) {
     if (want.gpus.value_or(0) > 0)
@@ -6243,7 +6376,7 @@ class AsAdvisor {
   void replay(const TrialOutcome& outcome, std::span<const double> history) {
     const RunId run{outcome.trial, 0};
     if (!history.empty()) static_cast<void>(assessor_.assess(run, history));
-    assessor_.trial_ended(run, outcome.succeeded());
+    assessor_.trial_ended(run, outcome.status == TrialJobStatus::succeeded);
     tuner_.observe(outcome);
     use(outcome.parameter);
   }
@@ -6307,7 +6440,7 @@ class AsAdvisor {
       run = entry->second.run;
       live_.erase(entry);
     }
-    assessor_.trial_ended(run, outcome.succeeded());
+    assessor_.trial_ended(run, outcome.status == TrialJobStatus::succeeded);
     tuner_.observe(outcome);
     co_return;
   }
@@ -6862,7 +6995,8 @@ Experiment<Service, Policies...>::Experiment(
       advisor_(make_advisor(policies)) {
   // An advisor that gives each trial its command may leave the common one out.
   constexpr bool brings_commands = requires { advisor_type::brings_commands; };
-  check(options_, service_.capabilities().needs_command && !(brings_commands && options_.trial_command.empty()));
+  check(options_, service_.capabilities().needs_command && !(brings_commands && options_.trial_command.empty()),
+        hands_out_gpus<scheduler_type>);
   space_ = space_of(advisor_);
   control_ = std::make_shared<detail::ControlCore>(options_, Parts::updates_space);
   working_directory_ =
@@ -6909,6 +7043,7 @@ LedgerOptions Experiment<Service, Policies...>::ledger_options() const {
   settings.concurrency = options_.concurrency;
   if (options_.max_trials) settings.max_trials = *options_.max_trials;
   settings.max_retries = options_.max_retries;
+  settings.max_failed_starts = options_.max_failed_starts;
   settings.retry_on = options_.retry_on;
   settings.backoff = Backoff{options_.retry_backoff, options_.retry_backoff_limit};
   settings.seed = Seed{seed_};
@@ -7489,6 +7624,7 @@ class InProcess {
   using role = nni::role::training_service;
   using mount_type = NoMount;
   static constexpr std::string_view platform = "in_process";
+  static constexpr bool ends_come_last = true;
 
   /// @param trial    one trial; called with different handles, by several threads at once
   /// @param options  number of threads
@@ -7790,7 +7926,7 @@ class Grid {
   using role = role::tuner;
 
   /// @param space  at least one dimension; an experiment takes it from here
-  explicit Grid(SearchSpace space = {});
+  NNI_LAZY explicit Grid(SearchSpace space = {});
 
   /// The space that suggestions come from.
   [[nodiscard]] const SearchSpace& search_space() const noexcept { return space_; }
@@ -7798,21 +7934,21 @@ class Grid {
   /// @param space         what to search
   /// @param goals         not needed: every point is suggested
   /// @throws ConfigError  when the space has no dimensions
-  void start(const SearchSpace& space, const Objectives& goals);
+  NNI_LAZY void start(const SearchSpace& space, const Objectives& goals);
 
   /// Begins a new walk with the next suggestion, without the points that were suggested before.
   /// @throws ConfigError  when the space has no dimensions
-  void update_search_space(const SearchSpace& space);
+  NNI_LAZY void update_search_space(const SearchSpace& space);
 
   /// Nothing once every point was suggested.
-  [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
-  void observe(const TrialOutcome& outcome);
+  NNI_LAZY [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
+  NNI_LAZY void observe(const TrialOutcome& outcome);
 
   /// Takes up a trial that was suggested before a resume, as `id` with `parameters`, and has not ended.
-  void adopt(ParameterId id, const Parameters& parameters);
+  NNI_LAZY void adopt(ParameterId id, const Parameters& parameters);
 
   /// `generate` without the text: writes the values of the suggestion `id` into `into`. See nni/tuning/ask_tell.hpp.
-  [[nodiscard]] bool suggest(ParameterId id, Point& into);
+  NNI_LAZY [[nodiscard]] bool suggest(ParameterId id, Point& into);
   /// Learns nothing: the walk is fixed.
   void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
 
@@ -7826,18 +7962,18 @@ class Grid {
     std::size_t at = 0;                                ///< where the walk stands
   };
 
-  void rewind();
-  bool advance();
-  bool step();
-  bool refine();
-  void halve(std::size_t index);
-  bool is_new() const;
-  bool was_tried() const;
-  Point point() const;
-  void note(const Parameters& parameters);
-  void tell(ParameterId id, const Parameters& parameters);
-  void go_on();
-  bool active(std::size_t axis) const;
+  NNI_LAZY void rewind();
+  NNI_LAZY bool advance();
+  NNI_LAZY bool step();
+  NNI_LAZY bool refine();
+  NNI_LAZY void halve(std::size_t index);
+  NNI_LAZY bool is_new() const;
+  NNI_LAZY bool was_tried() const;
+  NNI_LAZY Point point() const;
+  NNI_LAZY void note(const Parameters& parameters);
+  NNI_LAZY void tell(ParameterId id, const Parameters& parameters);
+  NNI_LAZY void go_on();
+  NNI_LAZY bool active(std::size_t axis) const;
 
   SearchSpace space_;
   std::vector<Line> lines_;
@@ -7874,19 +8010,19 @@ namespace nni::tuning::detail {
 class Parzen {
  public:
   /// @param axes  of the space; they must outlive this object
-  explicit Parzen(const std::vector<Axis>& axes);
+  NNI_LAZY explicit Parzen(const std::vector<Axis>& axes);
 
   /// Number of kernels besides the prior, those of weight 0 included.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
   /// Adds a kernel. @param point  one coordinate per axis, NaN where it is not active
-  void add(std::span<const float> point, float weight);
+  NNI_LAZY void add(std::span<const float> point, float weight);
 
   /// Changes the weight of a kernel; 0 removes it from the mixture.
-  void set_weight(std::size_t kernel, float weight);
+  NNI_LAZY void set_weight(std::size_t kernel, float weight);
 
   /// Removes all kernels.
-  void clear();
+  NNI_LAZY void clear();
 
   /// Fits the widths of the kernels to the points of positive weight. Before `log_density` and `draw`.
   ///
@@ -7894,22 +8030,22 @@ class Parzen {
   /// with n points on d axes it narrows as results gather (Scott's rule, with a smaller constant that was chosen on
   /// ten test functions). It is never below 0.01, nor below half of the room that one of few values has. On a choice
   /// of K options the probability of leaving the own one is K / (K + n).
-  void fit();
+  NNI_LAZY void fit();
 
   /// Logarithm of the density relative to the prior.
   ///
   /// @param point         one coordinate per axis, NaN where it is not active
   /// @param prior_weight  weight of the prior; every kernel has its own
-  [[nodiscard]] double log_density(std::span<const float> point, double prior_weight) const;
+  NNI_LAZY [[nodiscard]] double log_density(std::span<const float> point, double prior_weight) const;
 
   /// Draws a point from the mixture.
   ///
   /// @param into  receives one coordinate per axis, NaN where it is not active; numeric coordinates of axes with few
   ///              values are moved to the middle of their value
-  void draw(CounterRandom& random, double prior_weight, std::span<float> into) const;
+  NNI_LAZY void draw(CounterRandom& random, double prior_weight, std::span<float> into) const;
 
   /// The coordinate of kernel `kernel` on axis `axis`, NaN where it is not active.
-  [[nodiscard]] float coordinate(std::size_t kernel, std::size_t axis) const;
+  NNI_LAZY [[nodiscard]] float coordinate(std::size_t kernel, std::size_t axis) const;
 
  private:
   static constexpr std::size_t lanes = 16;
@@ -7936,12 +8072,12 @@ class Parzen {
   [[nodiscard]] const float* column(std::size_t block, std::size_t index) const noexcept {
     return data_.data() + (block * columns_ + index) * lanes;
   }
-  [[nodiscard]] float peak(std::size_t axis, float position) const noexcept;
-  void count_point(std::size_t kernel, double weight);
-  [[nodiscard]] float fitting_width(std::size_t axis) const;
-  void set_width(std::size_t axis, float width);
-  void place_peaks(std::size_t kernel);
-  void add_axis(const float* columns, std::size_t axis, float at, float* sum) const noexcept;
+  NNI_LAZY [[nodiscard]] float peak(std::size_t axis, float position) const noexcept;
+  NNI_LAZY void count_point(std::size_t kernel, double weight);
+  NNI_LAZY [[nodiscard]] float fitting_width(std::size_t axis) const;
+  NNI_LAZY void set_width(std::size_t axis, float width);
+  NNI_LAZY void place_peaks(std::size_t kernel);
+  NNI_LAZY void add_axis(const float* columns, std::size_t axis, float at, float* sum) const noexcept;
 
   const std::vector<Axis>* axes_;
   std::vector<std::size_t> first_column_;  ///< per axis: coordinate, then for a conditional axis: active, peak
@@ -8007,9 +8143,9 @@ class Tpe {
   /// @param options  settings
   /// @param seed     `nni::seed(7)` for suggestions that can be repeated; otherwise a fresh one, which the experiment records
   /// @throws ConfigError  when an option is out of range
-  explicit Tpe(SearchSpace space = {}, TpeOptions options = {}, Seed seed = random_seed());
+  NNI_LAZY explicit Tpe(SearchSpace space = {}, TpeOptions options = {}, Seed seed = random_seed());
   /// The same with default settings.
-  Tpe(SearchSpace space, Seed seed) : Tpe(std::move(space), TpeOptions{}, seed) {}
+  NNI_LAZY Tpe(SearchSpace space, Seed seed) : Tpe(std::move(space), TpeOptions{}, seed) {}
 
   /// The space that suggestions come from.
   [[nodiscard]] const SearchSpace& search_space() const noexcept { return model_->space; }
@@ -8020,26 +8156,26 @@ class Tpe {
   /// Takes the recorded seed of an experiment that is resumed. Before `start`.
   void reseed(std::uint64_t seed) noexcept { seed_.value = seed; }
 
-  void start(const SearchSpace& space, const Objectives& goals);
+  NNI_LAZY void start(const SearchSpace& space, const Objectives& goals);
 
   /// Goes on with suggestions from another space, and with the trials that fit it.
-  void update_search_space(const SearchSpace& space);
+  NNI_LAZY void update_search_space(const SearchSpace& space);
 
   /// Nothing once every configuration of a small space has been suggested.
-  [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
-  void observe(const TrialOutcome& outcome);
+  NNI_LAZY [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
+  NNI_LAZY void observe(const TrialOutcome& outcome);
 
   /// Takes up a trial that was suggested before a resume, as `id` with `parameters`, and has not ended. Between `start`
   /// and the first `generate`.
-  void adopt(ParameterId id, const Parameters& parameters);
+  NNI_LAZY void adopt(ParameterId id, const Parameters& parameters);
 
   /// `generate` without the text: writes the values of the suggestion `id` into `into`. See nni/tuning/ask_tell.hpp.
-  [[nodiscard]] bool suggest(ParameterId id, Point& into);
+  NNI_LAZY [[nodiscard]] bool suggest(ParameterId id, Point& into);
   /// `observe` without the text.
   /// @param id     number of the suggestion
   /// @param point  its values
   /// @param value  absent: the trial failed
-  void learn(ParameterId id, const Point& point, std::optional<double> value);
+  NNI_LAZY void learn(ParameterId id, const Point& point, std::optional<double> value);
 
  private:
   enum class State : std::uint8_t { running, finished, failed, gone };
@@ -8064,7 +8200,7 @@ class Tpe {
 
   /// Behind a pointer, because the kernels refer to the axes of the space.
   struct Model {
-    explicit Model(SearchSpace from)
+    NNI_LAZY explicit Model(SearchSpace from)
         : space(std::move(from)), bad(space.axes()), good(space.axes()), unvisited(space) {}
     SearchSpace space;
     detail::Parzen bad;  ///< a kernel per record, those in the good part with weight 0
@@ -8078,25 +8214,25 @@ class Tpe {
     std::unordered_map<std::uint64_t, std::uint32_t> running;
   };
 
-  [[nodiscard]] std::vector<float> coordinates_of(const Point& point) const;
-  [[nodiscard]] bool is_at(std::uint32_t index, const Point& point) const;
-  std::uint32_t record(const Point& point);
-  std::uint32_t record(const Point& point, const Parameters& parameters);
-  [[nodiscard]] std::vector<Trial> take_all();
-  void take_up(Trial trial);
-  void put_aside(Trial trial);
-  void conclude_aside(ParameterId id, const Parameters& parameters, State state, double loss);
-  void settle(std::uint32_t index, State state, double loss);
-  void split();
-  void sort_records();
+  NNI_LAZY [[nodiscard]] std::vector<float> coordinates_of(const Point& point) const;
+  NNI_LAZY [[nodiscard]] bool is_at(std::uint32_t index, const Point& point) const;
+  NNI_LAZY std::uint32_t record(const Point& point);
+  NNI_LAZY std::uint32_t record(const Point& point, const Parameters& parameters);
+  NNI_LAZY [[nodiscard]] std::vector<Trial> take_all();
+  NNI_LAZY void take_up(Trial trial);
+  NNI_LAZY void put_aside(Trial trial);
+  NNI_LAZY void conclude_aside(ParameterId id, const Parameters& parameters, State state, double loss);
+  NNI_LAZY void settle(std::uint32_t index, State state, double loss);
+  NNI_LAZY void split();
+  NNI_LAZY void sort_records();
   [[nodiscard]] bool before(std::uint32_t one, std::uint32_t other) const;
-  [[nodiscard]] std::vector<std::uint32_t> best_records() const;
-  [[nodiscard]] std::vector<std::uint32_t>::iterator place_of(
+  NNI_LAZY [[nodiscard]] std::vector<std::uint32_t> best_records() const;
+  NNI_LAZY [[nodiscard]] std::vector<std::uint32_t>::iterator place_of(
       double loss, std::uint32_t index, std::vector<std::uint32_t>& ranked) const;
   [[nodiscard]] float weight_of(State state) const noexcept;
-  void draw_at_random(ParameterId id, Point& into);
-  bool draw_by_model(ParameterId id, Point& into);
-  [[nodiscard]] std::optional<std::uint32_t> land(ParameterId id, const Point* point);
+  NNI_LAZY void draw_at_random(ParameterId id, Point& into);
+  NNI_LAZY bool draw_by_model(ParameterId id, Point& into);
+  NNI_LAZY [[nodiscard]] std::optional<std::uint32_t> land(ParameterId id, const Point* point);
 
   std::unique_ptr<Model> model_;
   std::vector<Trial> aside_;                                        ///< what does not fit the space
@@ -9707,6 +9843,7 @@ class OpenTrial {
   Placement placement;
   JobEnd end;  ///< meaningful with `ended_at`
   std::uint32_t retries = 0;
+  std::uint32_t losses = 0;
   Duration pause{};
   Received seen;
 };
@@ -9755,8 +9892,14 @@ class JournalIndex {
   /// The trials that have not ended, in the order of their ids.
   [[nodiscard]] Selection unfinished() const;
 
-  /// Retries that a trial which has not ended has used up.
-  [[nodiscard]] std::uint32_t retries(TrialId trial) const noexcept;
+  /// Further attempts that a trial has used up.
+  struct Spent {
+    std::uint32_t retries = 0;
+    std::uint32_t losses = 0;
+  };
+
+  /// What a trial which has not ended has used up.
+  [[nodiscard]] Spent spent(TrialId trial) const noexcept;
 
   /// Where results from elsewhere begin.
   [[nodiscard]] const std::vector<std::uint64_t>& imported() const noexcept { return imported_; }
@@ -10603,7 +10746,7 @@ namespace nni::datastore::detail {
 ///  - `nni_earlier_metrics`  values of attempts before the last one, which NNI's view of a trial does not show
 class SqliteSchema {
  public:
-  static constexpr std::int64_t version = 2;
+  static constexpr std::int64_t version = 3;
 
   /// NNI's indexes cost more than everything else together once trial ids no longer fit into a few pages, so they
   /// are dropped when an experiment outgrows this number of trials, and made anew when it is closed.
@@ -10672,6 +10815,19 @@ class SqliteStore : public FileStore<SqliteFiles> {
 }  // namespace nni::datastore::detail
 
 #endif
+
+// ---- nni/datastore/detail/tags.hpp
+
+namespace nni::datastore::detail {
+
+/// The tags of a run as a store keeps them: a JSON list of strings; empty without any, which is the usual case.
+[[nodiscard]] std::string tags_text(const std::vector<std::string>& tags);
+
+/// The inverse of `tags_text`.
+/// @returns nothing for what is no JSON list of strings
+[[nodiscard]] std::optional<std::vector<std::string>> parse_tags(std::string_view text);
+
+}  // namespace nni::datastore::detail
 
 // ---- nni/datastore/fwd.hpp
 
@@ -11580,7 +11736,11 @@ void TrainingSession<Service, Policies...>::set_cluster_metadata(
   } else if (!detail::is_session_key(key)) {
     detail::throw_unknown_metadata(key, to_json_text(value), Service::platform, {});
   }
-  detail::bind_metadata(options_, key, value);
+  TrainingSessionOptions bound = options_;
+  detail::bind_metadata(bound, key, value);
+  if (!hands_out_gpus<typename Inner::scheduler_type> && bound.trial_gpu_number.value_or(0) > 0)
+    throw config_error("trial_config.gpuNum", detail::no_gpus(*bound.trial_gpu_number));
+  options_ = std::move(bound);
 }
 
 template <class Service, class... Policies>
@@ -11885,6 +12045,8 @@ void TrainingSession<Service, Policies...>::check_form(const TrialJobForm& form)
         "command", "\"" + form.command.to_string() + "\" cannot be run by a service whose trials are callables");
   if (form.request.gpus && *form.request.gpus < 0)
     problems.add("request", std::to_string(*form.request.gpus) + " GPUs are fewer than none");
+  if (!hands_out_gpus<typename Inner::scheduler_type> && form.request.gpus.value_or(0) > 0)
+    problems.add("request", detail::no_gpus(*form.request.gpus));
   problems.throw_if_any();
 }
 
@@ -12525,6 +12687,9 @@ class StartClock {
 /// the form of `Writer`. The manager opens with *hello*. The keeper answers *welcome*, or *refused* and hangs up; then
 /// come all records that nobody acknowledged, in order, then *caught up*, then whatever happens. The sequence of a
 /// record is its position in the spool; commands are numbered from 1 on each connection, and a gap is an error.
+///
+/// *Welcome* is a cut: of the commands of earlier connections, all have been carried out by then or none of the rest will
+/// be. A run that it does not list, and that no record ends, was therefore never started, and never will be.
 
 namespace nni::keeper {
 
@@ -12640,14 +12805,14 @@ class StartOrder {
   std::vector<std::string> environment;  ///< `NAME=value` of this run alone; wins over everything
 };
 
-/// A run that lives, as *welcome* lists it.
+/// A run that was ordered and has not ended, as *welcome* lists it.
 class LiveRun {
  public:
   LiveRun() = default;
 
   RunId run;                  ///< trial and attempt
-  process::Identity process;  ///< leader of its process group
-  TimePoint started{};        ///< wall clock
+  process::Identity process;  ///< leader of its process group; pid 0 while its order waits for its turn
+  TimePoint started{};        ///< wall clock; zero while its order waits
 };
 
 /// The keeper introduces itself.
@@ -12660,7 +12825,7 @@ class Welcome {
   std::string directory;            ///< parent of the runs' directories
   std::uint64_t next_position = 0;  ///< that the next record gets
   bool restarted = false;           ///< a keeper before this one ended without leave: its live runs were ended
-  std::vector<LiveRun> live;        ///< runs that live now
+  std::vector<LiveRun> live;        ///< runs that live now, or wait for their turn
 };
 
 /// One thing that happened, in the order of the spool.
@@ -12753,6 +12918,9 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
   /// Greets the keeper.
   void open(const Hello& hello);
 
+  /// @name Orders. One that does not fit into a frame is not sent: `Errc::resource_impossible` says how large it is.
+  /// @{
+
   /// The number of a template, which is sent when the keeper does not know it yet.
   [[nodiscard]] std::uint64_t job(const JobTemplate& job);
 
@@ -12762,6 +12930,8 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
   void kill(RunId run, StopReason why);
   /// Sends a `run` one more parameter `record` (multi-phase).
   void send(RunId run, std::string_view record);
+  /// @}
+
   /// Says that the record at `position` is kept here: the keeper may forget it.
   void acknowledge(std::uint64_t position);
   /// Asks the keeper to stop what runs and to end; `Events::finished` is the answer.
@@ -12891,7 +13061,7 @@ struct KeeperOptions {
 /// and only then told, so that a manager which comes back finds everything it has not acknowledged.
 ///
 /// A trial is a process group. Its directory is `DIRECTORY/environments/ENVIRONMENT/trials/RUN`, with `trial.stdout`
-/// and `trial.stderr`. What is left of the group when its first process ends is killed.
+/// and `trial.stderr`; only this user may look into it. What is left of the group when its first process ends is killed.
 ///
 /// All members are called on the executor, except `recover`, which comes before all others.
 class Keeper {
@@ -13423,8 +13593,8 @@ using Handler = std::function<void(const Request&, Responder)>;
 /// An HTTP/1.1 server on one executor: keep-alive, pipelined requests answered in order, answers that may come later.
 ///
 /// It holds no thread. Clients are limited in size of header and body, in number and in time; a client that breaks
-/// a limit or the protocol is told so and disconnected, others notice nothing. Source: RFC 9112. All members are called on the
-/// executor, which must be single-threaded.
+/// a limit or the protocol is told so and disconnected, others notice nothing. Source: RFC 9112. All members are called
+/// on the executor, which must be single-threaded.
 class Server {
  public:
   /// @param executor  single-threaded
@@ -13484,7 +13654,7 @@ struct ChannelServerOptions {
   unsigned short port = 0;                          ///< 0: a free one
   std::string advertise = {};                       ///< host in the addresses that trials get; empty: `localhost`
   std::string environment = "local-env";            ///< name of the environment in these addresses
-  std::size_t max_body_bytes = 8 * 1024 * 1024;     ///< largest request of a trial
+  std::size_t max_body_bytes = 50 * 1024 * 1024;    ///< largest request of a trial; as in NNI
   std::size_t max_connections = 20'000;             ///< of all trials together
   Duration poll_window = std::chrono::seconds(30);  ///< how long a trial's question for parameters is held open
 };
@@ -13882,6 +14052,7 @@ class Session final : public LinkUser, public std::enable_shared_from_this<Sessi
   void command(const Frame& frame);
   void reply_status(bool stop);
   void send_more();
+  void tell_caught_up();
   void fail(const std::string& reason);
   void end();
 
@@ -14018,7 +14189,8 @@ class Url {
   [[nodiscard]] std::string authority() const;
 };
 
-/// Splits an address (source: RFC 3986, section 3). User names, fragments and schemes other than `http` and `https` are refused.
+/// Splits an address (source: RFC 3986, section 3). User names, fragments and schemes other than `http` and `https` are
+/// refused.
 ///
 /// @returns  the parts, or an error that names what is wrong; it does not repeat the path, which may be a secret
 [[nodiscard]] Result<Url> parse_url(std::string_view text);
@@ -14062,6 +14234,9 @@ struct LocalOptions {
 /// `nni-keeper` beside this program or in PATH, or this program itself, where its main begins with
 /// `keeper::run_if_asked`; in this order.
 ///
+/// A connection to the keeper that breaks is made again. What each side was told before counts: an order that the keeper
+/// has taken is carried out once, one that it has not is told as lost and never starts.
+///
 /// Each trial is a process group, starts in the code directory, and has a directory of its own,
 /// `environments/local-env/trials/RUN` in the experiment's. It finds its parameters, and a place to report to, through
 /// NNI's variables. To stop it means SIGINT to the group, and five seconds later SIGKILL to whatever is left. What
@@ -14073,6 +14248,7 @@ class Local {
   using role = nni::role::training_service;
   using mount_type = NoMount;
   static constexpr std::string_view platform = "local";
+  static constexpr bool ends_come_last = true;
 
   /// @param options  settings; nothing is started yet
   explicit Local(LocalOptions options = {});
@@ -14168,7 +14344,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   awaitable<std::vector<JobReport>> adopt(std::vector<Intent> runs);
   awaitable<TrialMessage> next_message();
   void acknowledge(Receipt receipt);
-  void send(RunId run, const Parameters& parameters);
+  awaitable<void> send(RunId run, Parameters parameters);
   awaitable<void> settle(RunId run);
   void recorded(RunId run);
 
@@ -14197,8 +14373,9 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
     JobId job;
     bool decided = false;  // started, or ended without
     bool ended = false;
-    bool adopted = false;            // its start was told by the report
-    std::optional<JobEnd> presumed;  // how it ended, should the keeper's old records say nothing of it
+    bool adopted = false;                 // its start was told by the report
+    std::optional<JobEnd> presumed;       // how it ended, should the keeper's old records say nothing of it
+    std::optional<StopReason> cancelled;  // asked for: asked again of a keeper that may not have heard it
     async::event changed;
   };
   using TrackedPtr = std::shared_ptr<Tracked>;
@@ -14218,7 +14395,9 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   awaitable<bool> try_once();
   awaitable<bool> try_keeper();
   awaitable<bool> try_direct();
+  awaitable<void> greet_own_keeper();
   awaitable<void> greet(std::shared_ptr<keeper::Link> link);
+  void welcomed(keeper::Welcome what);
   void go_live();
   void on_record(keeper::Record record);
   void on_caught_up();
@@ -14228,11 +14407,12 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void on_closed(std::string reason, bool refused);
   awaitable<void> reconnect();
   awaitable<void> connected();
-  void lose_unknown(const std::string& reason);
+  awaitable<void> finish();
   void end_presumed();
   void give_up(const std::string& reason);
   void lose(RunId run, const std::string& reason);
   std::string directory_of(RunId run) const;
+  std::vector<std::string> tags() const;
   keeper::StartOrder order_of(const TrialJobForm& form);
   JobReport report_of(const Intent& intent, const std::unordered_map<RunId, const keeper::LiveRun*>& live);
   JobEnd end_of_unknown(const Intent& intent) const;
@@ -14246,6 +14426,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   bool closing_ = false;
   bool finished_ = false;
   std::string trouble_;  // why the connection ended or cannot be made
+  std::string broken_;   // why the last open connection ended
   std::shared_ptr<keeper::Client> client_;
   keeper::Welcome welcome_;
   bool refused_ = false;              // by the keeper, with a sentence
@@ -14260,6 +14441,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
 
   std::unordered_map<RunId, TrackedPtr> runs_;
   std::unordered_map<RunId, std::uint64_t> end_positions_;  // ended, not yet recorded
+  std::unordered_set<std::uint64_t> unacknowledged_;        // positions that were told and not acknowledged yet
   std::unordered_map<RunId, std::size_t> undelivered_;
   std::deque<JobEvent> events_;
   std::deque<TrialMessage> messages_;
@@ -14629,7 +14811,7 @@ struct HttpOptions {
   std::string listen = "localhost";
   std::string advertise = {};                       ///< host that trials are told; needed unless they run here
   unsigned short port = 0;                          ///< 0: a free one
-  std::size_t max_body_bytes = 8 * 1024 * 1024;     ///< largest request of a trial
+  std::size_t max_body_bytes = 50 * 1024 * 1024;    ///< largest request of a trial; as in NNI
   std::size_t max_connections = 20'000;             ///< of all trials together
   Duration poll_window = std::chrono::seconds(30);  ///< how long a question for parameters is held open
 };
@@ -15226,7 +15408,7 @@ int report_main(int argc, const char* const* argv);
 
 namespace nni::assessing {
 
-NNI_INLINE MedianStop::MedianStop(MedianStopOptions options) : options_(options) {
+NNI_LAZY_BODY MedianStop::MedianStop(MedianStopOptions options) : options_(options) {
   if (options.start_step < 0)
     throw config_error(
         "median_stop.start_step", "is " + std::to_string(options.start_step) + ", but must be at least 0");
@@ -15238,7 +15420,7 @@ NNI_INLINE double MedianStop::loss(double value) const noexcept {
   return std::isnan(value) ? std::numeric_limits<double>::infinity() : goals_.loss(value);
 }
 
-NNI_INLINE Verdict MedianStop::assess(const RunId& run, std::span<const double> history) {
+NNI_LAZY_BODY Verdict MedianStop::assess(const RunId& run, std::span<const double> history) {
   Progress& own = running_[run];
   for (std::size_t step = own.means.size(); step < history.size(); ++step) {
     const double now = loss(history[step]);
@@ -15254,7 +15436,7 @@ NNI_INLINE Verdict MedianStop::assess(const RunId& run, std::span<const double> 
   return own.best > steps_[step - 1].value() ? Verdict::bad : Verdict::good;
 }
 
-NNI_INLINE void MedianStop::trial_ended(const RunId& run, bool succeeded) {
+NNI_LAZY_BODY void MedianStop::trial_ended(const RunId& run, bool succeeded) {
   const auto found = running_.find(run);
   if (found == running_.end()) return;
   const std::vector<double> means = std::move(found->second.means);
@@ -15264,7 +15446,7 @@ NNI_INLINE void MedianStop::trial_ended(const RunId& run, bool succeeded) {
   for (std::size_t step = 0; step < means.size(); ++step) steps_[step].insert(means[step]);
 }
 
-NNI_INLINE double MedianStop::Median::value() {
+NNI_LAZY_BODY double MedianStop::Median::value() {
   if (fresh_.size() > 16 + (lower_.size() + upper_.size()) / 8)
     divide();
   else
@@ -15273,7 +15455,7 @@ NNI_INLINE double MedianStop::Median::value() {
   return upper_.front();
 }
 
-NNI_INLINE void MedianStop::Median::divide() {
+NNI_LAZY_BODY void MedianStop::Median::divide() {
   std::vector<double> all = std::move(fresh_);
   all.insert(all.end(), lower_.begin(), lower_.end());
   all.insert(all.end(), upper_.begin(), upper_.end());
@@ -15285,7 +15467,7 @@ NNI_INLINE void MedianStop::Median::divide() {
   std::make_heap(upper_.begin(), upper_.end(), std::greater<>{});
 }
 
-NNI_INLINE void MedianStop::Median::insert_into_heaps(double loss) {
+NNI_LAZY_BODY void MedianStop::Median::insert_into_heaps(double loss) {
   const auto push = [](std::vector<double>& heap, double value, auto order) {
     heap.push_back(value);
     std::push_heap(heap.begin(), heap.end(), order);
@@ -16271,8 +16453,6 @@ NNI_INLINE std::string describe(std::exception_ptr failure) {
 
 // ---- nni/core/impl/ids.ipp
 
-#include <random>
-
 namespace nni {
 
 namespace detail {
@@ -16305,11 +16485,9 @@ inline constexpr std::uint64_t first_id_range = 26ULL * 36 * 36 * 36 * 36;
 inline constexpr std::string_view id_letters = "abcdefghijklmnopqrstuvwxyz0123456789";
 
 NNI_INLINE std::string random_text(std::size_t length) {
-  std::random_device source;
-  std::uniform_int_distribution<std::size_t> any(0, id_letters.size() - 1);
-  std::uniform_int_distribution<std::size_t> letter(0, 25);
-  std::string text(1, id_letters[letter(source)]);
-  while (text.size() < length) text += id_letters[any(source)];
+  CounterRandom random(random_seed(), ParameterId{0});
+  std::string text(1, id_letters[random.below(26)]);
+  while (text.size() < length) text += id_letters[random.below(id_letters.size())];
   return text;
 }
 
@@ -16716,7 +16894,18 @@ NNI_INLINE std::int64_t Parameters::get_integer(std::string_view name) const {
   // Quantised parameters travel as real numbers (16.0); they are integers all the same.
   if (const auto* real = value.if_double(); real && std::nearbyint(*real) == *real && std::abs(*real) < 9.0e15)
     return static_cast<std::int64_t>(*real);
-  throw detail::wrong_parameter_type(name, value, "an integer");
+  throw detail::wrong_parameter_type(name, value, value.is_uint64() ? "a signed integer of 64 bits" : "an integer");
+}
+
+NNI_INLINE std::uint64_t Parameters::get_unsigned(std::string_view name) const {
+  const boost::json::value value = detail::require_parameter(*this, name);
+  // Only what is above the largest signed number is held as an unsigned one.
+  if (const auto* large = value.if_uint64()) return *large;
+  const std::int64_t integer = get_integer(name);
+  if (integer < 0)
+    throw Error(Errc::protocol, "parameter \"" + std::string(name) + "\" is " + std::to_string(integer) +
+                                    ", which does not fit into the unsigned type it was asked for");
+  return static_cast<std::uint64_t>(integer);
 }
 
 NNI_INLINE bool Parameters::get_bool(std::string_view name) const {
@@ -16748,8 +16937,9 @@ NNI_INLINE std::ostream& operator<<(std::ostream& out, const Parameters& paramet
 namespace nni {
 
 NNI_INLINE Seed random_seed() {
-  std::random_device device;
-  const std::uint64_t bits = std::uint64_t{device()} << 32 | device();
+  std::uint64_t bits = 0;
+  if (::getentropy(&bits, sizeof bits) != 0)
+    throw Error(Errc::internal, "the system has no source of randomness (getentropy)");
   return Seed{bits >> 11};
 }
 
@@ -17696,7 +17886,11 @@ NNI_INLINE void JournalFile::open_read_only(const std::filesystem::path& path, c
 }
 
 NNI_INLINE std::string JournalFile::keep_aside(std::uint64_t from, std::uint64_t to) const {
-  const std::string name = path_.string() + ".cut";
+  // What an earlier cut has kept stays.
+  std::string name = path_.string() + ".cut";
+  std::error_code ignored;
+  for (int number = 2; std::filesystem::exists(name, ignored); ++number)
+    name = path_.string() + ".cut" + std::to_string(number);
   std::string bytes(to - from, '\0');
   std::size_t got = 0;
   files::File copy;
@@ -17937,9 +18131,10 @@ NNI_INLINE bool JournalIndex::take_in(const ResultImported&, std::uint64_t offse
   return true;
 }
 
-NNI_INLINE std::uint32_t JournalIndex::retries(TrialId trial) const noexcept {
+NNI_INLINE JournalIndex::Spent JournalIndex::spent(TrialId trial) const noexcept {
   const auto found = live_.find(trial.number);
-  return found == live_.end() ? 0 : found->second.trial.retries;
+  if (found == live_.end()) return {};
+  return Spent{found->second.trial.retries, found->second.trial.losses};
 }
 
 NNI_INLINE bool JournalIndex::is_late(const Metric& metric) const noexcept {
@@ -17964,6 +18159,7 @@ NNI_INLINE JournalIndex::Selection JournalIndex::best(const TrialQuery& query, b
   const Objectives goals(*query.best);
   const TrialJobStatus wanted = query.status.value_or(TrialJobStatus::succeeded);
   std::vector<std::uint64_t> numbers;
+  if (!is_terminal(wanted)) return {};
   for (std::uint64_t number = 1; number <= entries_.size(); ++number) {
     const Entry& entry = entries_[number - 1];
     if (entry.status == wanted && std::isfinite(entry.number)) numbers.push_back(number);
@@ -18079,6 +18275,14 @@ class MemberReader {
     else
       fail();
   }
+  /// A list of strings that is the last member.
+  void last_texts(std::string_view key, std::vector<std::string>& texts) {
+    std::string list;
+    last_json(key, list);
+    std::optional<std::vector<std::string>> parsed = parse_tags(list);
+    if (!parsed) return fail();
+    texts = std::move(*parsed);
+  }
   void flag(std::string_view key, bool& value) noexcept {
     if (!name(key)) return fail();
     value = pass("true");
@@ -18190,6 +18394,7 @@ NNI_INLINE void read_members(MemberReader& in, RunStarted& event) {
   in.text("job", started.job.value);
   in.text("url", started.url);
   in.text("directory", started.working_directory);
+  if (in.next_is("tags")) in.last_texts("tags", started.tags);
 }
 
 NNI_INLINE void read_members(MemberReader& in, MetricReceived& event, std::uint64_t& before) {
@@ -18214,6 +18419,7 @@ NNI_INLINE void read_members(MemberReader& in, RunEnded& event) {
   std::int64_t pause = 0;
   in.number("pause_ns", pause);
   event.pause = Duration(pause);
+  if (in.next_is("losses")) in.number("losses", event.losses);
   in.text("message", event.end.message);
 }
 
@@ -18366,8 +18572,8 @@ NNI_INLINE ExperimentSnapshot JournalReader::snapshot() {
   ExperimentSnapshot result = state_->index.summary();
   const JournalIndex::Selection open = state_->index.unfinished();
   const std::vector<std::uint64_t> imported = state_->index.imported();
-  std::vector<std::uint32_t> retries;
-  for (const auto& [id, places] : open) retries.push_back(state_->index.retries(id));
+  std::vector<JournalIndex::Spent> spent;
+  for (const auto& [id, places] : open) spent.push_back(state_->index.spent(id));
   lock.unlock();
   for (const std::uint64_t offset : imported) result.imported.push_back(event_at<ResultImported>(offset));
   for (const auto& [id, places] : open) {
@@ -18376,7 +18582,8 @@ NNI_INLINE ExperimentSnapshot JournalReader::snapshot() {
     std::erase_if(current, [&trial](const Metric& metric) { return !trial.is_current(metric.run); });
     result.unfinished.push_back(trial.unfinished(current));
     // They outlive the attempt whose end told them.
-    result.unfinished.back().retries = retries[result.unfinished.size() - 1];
+    result.unfinished.back().retries = spent[result.unfinished.size() - 1].retries;
+    result.unfinished.back().losses = spent[result.unfinished.size() - 1].losses;
   }
   return result;
 }
@@ -18551,6 +18758,7 @@ NNI_INLINE OpenedFiles<JournalRecorder, JournalReader> JournalFiles::open(
     make_directories(path.parent_path(), *system_);
     NNI_CRASH_POINT("creation of the store");
     OwnerLock lock(home);
+    refuse_beside(path, "nni.sqlite");  // another kind may have begun meanwhile
     NNI_CRASH_POINT("creation of the store");
     if (std::string remark = state->file.open(path, ExperimentId(id), system_, visit); !remark.empty())
       result.remarks.push_back(std::move(remark));
@@ -18696,7 +18904,11 @@ NNI_INLINE void write_members(MemberWriter out, const RunIntended& event, std::u
 NNI_INLINE void write_members(MemberWriter out, const RunStarted& event, std::uint64_t) {
   const JobStarted& started = event.started;
   out.kind("started").run(started.run).time("at", started.at).text("job", started.job.value);
-  out.text("url", started.url).text("directory", started.working_directory).end();
+  out.text("url", started.url).text("directory", started.working_directory);
+  if (started.tags.empty())
+    out.end();
+  else
+    out.last_json("tags", tags_text(started.tags));
 }
 
 NNI_INLINE void write_members(MemberWriter out, const MetricReceived& event, std::uint64_t before) {
@@ -18709,7 +18921,9 @@ NNI_INLINE void write_members(MemberWriter out, const RunEnded& event, std::uint
   out.kind("ended").run(event.run).time("at", event.at).text("status", to_string(event.status));
   out.flag("last", event.final_attempt).text("how", to_string(event.end.kind));
   out.number("code", event.end.code).text("why", to_string(event.end.why));
-  out.number("retries", event.retries).number("pause_ns", event.pause.count()).text("message", event.end.message).end();
+  out.number("retries", event.retries).number("pause_ns", event.pause.count());
+  if (event.losses != 0) out.number("losses", event.losses);
+  out.text("message", event.end.message).end();
 }
 
 NNI_INLINE void write_members(MemberWriter out, const ResultImported& event, std::uint64_t) {
@@ -18787,7 +19001,7 @@ NNI_INLINE void OpenTrial::ordered(const TrialOrdered& event) {
 
 NNI_INLINE void OpenTrial::intended(const RunIntended& event) {
   // Whoever opens a trial again after its end gives it all of its retries.
-  if (is_terminal(detail.status)) retries = 0;
+  if (is_terminal(detail.status)) retries = losses = 0;
   if (has_run) {
     // What the last attempt left behind does not describe this one.
     detail.start_time.reset();
@@ -18795,6 +19009,7 @@ NNI_INLINE void OpenTrial::intended(const RunIntended& event) {
     detail.job = {};
     detail.url.clear();
     detail.working_directory.clear();
+    detail.tags.clear();
     detail.message.clear();
     // It may have ended for good, and is tried again because somebody asked.
     detail.end_time.reset();
@@ -18824,6 +19039,7 @@ NNI_INLINE void OpenTrial::started(const RunStarted& event) {
   detail.job = event.started.job;
   detail.url = event.started.url;
   detail.working_directory = event.started.working_directory;
+  detail.tags = event.started.tags;
 }
 
 NNI_INLINE bool OpenTrial::received(const Metric& metric) {
@@ -18841,6 +19057,7 @@ NNI_INLINE void OpenTrial::ended(const RunEnded& event) {
   ended_at = event.at;
   end = event.end;
   retries = event.retries;
+  losses = event.losses;
   pause = event.pause;
   detail.status = event.status;
   detail.message = event.end.message;
@@ -18867,9 +19084,11 @@ NNI_INLINE UnfinishedTrial OpenTrial::unfinished(std::span<const Metric> values)
   result.parameters = detail.parameters;
   result.attempts = detail.attempts;
   result.retries = retries;
+  result.losses = losses;
   if (!run_open) {
     result.pause = pause;
     result.ended_at = ended_at.value_or(TimePoint{});
+    if (ended_at) result.last_end = end;
     return result;
   }
   Intent& intent = result.open_run.emplace();
@@ -19184,7 +19403,7 @@ NNI_INLINE void PackedTrials::put(const TrialJobDetail& detail, std::span<const 
     out.text(metric.value);
   }
 
-  if (blocks_.size() < detail.trial.number) blocks_.resize(detail.trial.number, nullptr);
+  while (blocks_.size() < detail.trial.number) blocks_.push_back(nullptr);
   blocks_[detail.trial.number - 1] = store({scratch_.data(), scratch_.size()});
 }
 
@@ -19840,7 +20059,7 @@ inline constexpr std::string_view select_trials =
     "SELECT t.number, t.parameter, t.ordered_at, t.event_row, t.status, t.attempts, t.final_value, e.data, "
     "e.trialJobId,"
     " r.attempt, r.session, r.intended_at, r.placement, r.job, r.started_at, r.url, r.directory, r.ended_at, r.ended,"
-    " r.code, r.why, r.message, r.metrics_first, r.metrics_last, r.retries, r.pause_ns"
+    " r.code, r.why, r.message, r.metrics_first, r.metrics_last, r.retries, r.pause_ns, r.losses, r.tags"
     " FROM nni_trials t JOIN TrialJobEvent e ON e.rowid = t.event_row"
     " LEFT JOIN nni_runs r ON r.trial = t.number AND r.attempt = t.attempts - 1 WHERE ";
 
@@ -19895,6 +20114,12 @@ NNI_INLINE StoredTrial read_trial(const Statement& row) {
   result.metrics_last = row.integer(23);
   trial.retries = static_cast<std::uint32_t>(row.integer(24));
   trial.pause = Duration(row.integer(25));
+  trial.losses = static_cast<std::uint32_t>(row.integer(26));
+  if (!row.is_null(27)) {
+    std::optional<std::vector<std::string>> tags = parse_tags(row.text(27));
+    if (!tags) throw damaged_record("the tags of a run", row.text(27));
+    detail.tags = std::move(*tags);
+  }
   trial.run_open = trial.intended_at && !trial.ended_at;
   if (!trial.ended_at) return result;
 
@@ -19967,6 +20192,7 @@ NNI_INLINE std::int64_t sqlite_limit(std::size_t rows) {
 }
 
 NNI_INLINE std::vector<TrialId> SqliteReader::best_trials(const TrialQuery& query) {
+  if (!is_terminal(query.status.value_or(TrialJobStatus::succeeded))) return {};
   // The comparison with NULL leaves out trials without a finite number. Ids alone are sorted, rows follow later.
   Statement row = database_.prepare(
       *query.best == Direction::minimize
@@ -20153,8 +20379,8 @@ NNI_INLINE SqliteRecorder::SqliteRecorder(
       insert_event_(database_.prepare("INSERT INTO TrialJobEvent VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
       insert_metric_(database_.prepare("INSERT INTO MetricData VALUES (?, ?, ?, ?, ?, ?)")),
       put_trial_(database_.prepare("REPLACE INTO nni_trials VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
-      put_run_(
-          database_.prepare("REPLACE INTO nni_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
+      put_run_(database_.prepare(
+          "REPLACE INTO nni_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
   database_.keep_log_on_close();  // `finish` empties it
   // A log that an earlier process left may hold what that process could not sync, and only it was told so.
   require_whole(file, log_->write_again(0));
@@ -20403,7 +20629,8 @@ NNI_INLINE void SqliteRecorder::write_run(const StoredTrial& stored) {
   }
   const auto row = [](std::int64_t number) { return number == 0 ? std::nullopt : std::optional<std::int64_t>(number); };
   put_run_.integer_or_null(15, row(stored.metrics_first)).integer_or_null(16, row(stored.metrics_last));
-  put_run_.integer(17, trial.retries).integer(18, trial.pause.count()).execute();
+  put_run_.integer(17, trial.retries).integer(18, trial.pause.count()).integer(19, trial.losses);
+  put_run_.text_or_null(20, tags_text(trial.detail.tags)).execute();
 }
 
 NNI_INLINE void SqliteRecorder::write_changes() {
@@ -20523,7 +20750,7 @@ NNI_INLINE void SqliteSchema::create(Database& database) {
     CREATE TABLE nni_runs (trial integer, attempt integer, session integer, intended_at integer, placement text,
                            job text, started_at integer, url text, directory text, ended_at integer, ended text,
                            code integer, why text, message text, metrics_first integer, metrics_last integer, retries integer,
-                           pause_ns integer, PRIMARY KEY (trial, attempt)) WITHOUT ROWID;
+                           pause_ns integer, losses integer, tags text, PRIMARY KEY (trial, attempt)) WITHOUT ROWID;
     CREATE TABLE nni_imported (number integer PRIMARY KEY, parameters text, value real, history text,
                                after integer);
     CREATE TABLE nni_earlier_metrics (trial integer, attempt integer, position integer, timestamp integer, type text,
@@ -20594,6 +20821,7 @@ NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
   make_directories(file.parent_path());
   NNI_CRASH_POINT("creation of the store");
   OwnerLock lock(home);
+  refuse_beside(file, "nni.journal");  // another kind may have begun meanwhile
   NNI_CRASH_POINT("creation of the store");
   result.recorder = std::make_unique<SqliteRecorder>(file, std::move(lock), Owner::current(), options_);
   result.snapshot = result.recorder->restore();
@@ -20607,6 +20835,32 @@ NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
 }  // namespace nni::datastore::detail
 
 #endif
+
+// ---- nni/datastore/detail/impl/tags.ipp
+
+namespace nni::datastore::detail {
+
+NNI_INLINE std::string tags_text(const std::vector<std::string>& tags) {
+  if (tags.empty()) return {};
+  return to_json_text(json::array(tags.begin(), tags.end()));
+}
+
+NNI_INLINE std::optional<std::vector<std::string>> parse_tags(std::string_view text) {
+  boost::system::error_code failure;
+  const json::value parsed = parse_json(text, failure);
+  const json::array* const list = failure ? nullptr : parsed.if_array();
+  if (list == nullptr) return std::nullopt;
+  std::vector<std::string> tags;
+  tags.reserve(list->size());
+  for (const json::value& entry : *list) {
+    const json::string* const tag = entry.if_string();
+    if (tag == nullptr) return std::nullopt;
+    tags.emplace_back(tag->data(), tag->size());
+  }
+  return tags;
+}
+
+}  // namespace nni::datastore::detail
 
 // ---- nni/datastore/detail/impl/write_ahead_log.ipp
 
@@ -20797,6 +21051,7 @@ NNI_INLINE void add_last_run(std::vector<StoreEvent>& events, RunId run, const T
     JobStarted started(run, trial.job, begun);
     started.url = trial.url;
     started.working_directory = trial.working_directory;
+    started.tags = trial.tags;
     events.emplace_back(RunStarted(std::move(started)));
   }
   // A final value that came too late to count was recorded behind the end.
@@ -20813,6 +21068,7 @@ NNI_INLINE void add_last_run(std::vector<StoreEvent>& events, RunId run, const T
     RunEnded end = ended(run, end_of(trial), status, trial.end_time.value_or(begun));
     if (open != nullptr) {
       end.retries = open->retries;
+      end.losses = open->losses;
       end.pause = open->pause;
       if (open->ended_at != TimePoint{}) end.at = open->ended_at;
     }
@@ -20832,7 +21088,10 @@ NNI_INLINE std::vector<StoreEvent> events_of(
     for (const Metric& value : values)
       if (value.run.attempt == attempt) events.emplace_back(MetricReceived(value));
     RunEnded end = ended(run, JobEnd(EndKind::lost, 0, "an earlier attempt"), TrialJobStatus::waiting, at);
-    if (open != nullptr) end.retries = open->retries;
+    if (open != nullptr) {
+      end.retries = open->retries;
+      end.losses = open->losses;
+    }
     events.emplace_back(std::move(end));
   }
   if (trial.attempts > 0) add_last_run(events, RunId{trial.trial, trial.attempts - 1}, trial, values, open);
@@ -22420,7 +22679,8 @@ namespace nni {
 
 namespace detail {
 
-NNI_INLINE ResultImported result_from(const json::value& value, const std::string& key, ProblemList& problems) {
+NNI_LAZY NNI_INLINE ResultImported
+result_from(const json::value& value, const std::string& key, ProblemList& problems) {
   ResultImported result;
   const json::object* members = value.if_object();
   if (members == nullptr) {
@@ -22453,7 +22713,7 @@ NNI_INLINE ResultImported result_from(const json::value& value, const std::strin
   return result;
 }
 
-NNI_INLINE void check_results(const std::vector<ResultImported>& results) {
+NNI_LAZY_BODY void check_results(const std::vector<ResultImported>& results) {
   ProblemList problems;
   for (std::size_t at = 0; at < results.size(); ++at) {
     const std::string key = "results[" + std::to_string(at) + "]";
@@ -22468,7 +22728,7 @@ NNI_INLINE void check_results(const std::vector<ResultImported>& results) {
   problems.throw_if_any();
 }
 
-NNI_INLINE void leave_out_known(std::vector<ResultImported>& results, const std::vector<ResultImported>& known) {
+NNI_LAZY_BODY void leave_out_known(std::vector<ResultImported>& results, const std::vector<ResultImported>& known) {
   std::multiset<std::pair<std::string, double>> there;
   for (const ResultImported& result : known) there.emplace(result.parameters.text(), result.value);
   // As often as it was there, so that a result that was measured twice counts twice.
@@ -22482,7 +22742,7 @@ NNI_INLINE void leave_out_known(std::vector<ResultImported>& results, const std:
 
 }  // namespace detail
 
-NNI_INLINE std::vector<ResultImported> results_from_json(std::string_view text) {
+NNI_LAZY_BODY std::vector<ResultImported> results_from_json(std::string_view text) {
   boost::system::error_code failure;
   const json::value parsed = parse_json(text, failure);
   const json::array* list = failure ? nullptr : parsed.if_array();
@@ -22540,9 +22800,15 @@ NNI_INLINE void check_duration(const char* key, const std::optional<Duration>& d
     problems.add(key, to_string(*duration) + " is more than a hundred years; give less, or leave it out");
 }
 
+NNI_INLINE std::string no_gpus(int wanted) {
+  return std::to_string(wanted) +
+         " cannot be given, for the scheduler does not count devices; leave it out to let trials see all of them, set "
+         "it to 0 to hide all, or use a scheduler that counts them";
+}
+
 }  // namespace detail
 
-NNI_INLINE void check(const ExperimentOptions& options, bool needs_command) {
+NNI_INLINE void check(const ExperimentOptions& options, bool needs_command, bool hands_out_gpus) {
   ProblemList problems;
   if (!detail::is_plain_name(options.id))
     problems.add(
@@ -22566,6 +22832,8 @@ NNI_INLINE void check(const ExperimentOptions& options, bool needs_command) {
   if (options.trial_gpu_number && *options.trial_gpu_number < 0)
     problems.add(
         "trial_gpu_number", std::to_string(*options.trial_gpu_number) + " is negative; use 0 for none or leave it out");
+  else if (!hands_out_gpus && options.trial_gpu_number.value_or(0) > 0)
+    problems.add("trial_gpu_number", detail::no_gpus(*options.trial_gpu_number));
   if (needs_command && options.trial_command.empty())
     problems.add("trial_command", "is missing; give a shell line (\"python3 train.py\") or a list of arguments");
   if (!needs_command && !options.trial_command.empty())
@@ -22688,19 +22956,19 @@ namespace nni {
 
 namespace detail {
 
-NNI_INLINE std::optional<double> run_seconds(const TrialJobDetail& trial) {
+NNI_LAZY NNI_INLINE std::optional<double> run_seconds(const TrialJobDetail& trial) {
   if (!trial.start_time || !trial.end_time) return std::nullopt;
   return std::chrono::duration<double>(*trial.end_time - *trial.start_time).count();
 }
 
-NNI_INLINE boost::json::value json_of_text(const std::string& text) {
+NNI_LAZY NNI_INLINE boost::json::value json_of_text(const std::string& text) {
   boost::system::error_code failure;
   boost::json::value value = parse_json(text, failure);
   if (failure) return boost::json::value(text);
   return value;
 }
 
-NNI_INLINE boost::json::object json_of_trial(const TrialJobDetail& trial) {
+NNI_LAZY NNI_INLINE boost::json::object json_of_trial(const TrialJobDetail& trial) {
   boost::json::object object;
   object["id"] = to_string(trial.trial);
   object["sequence"] = trial.trial.sequence();
@@ -22718,8 +22986,8 @@ NNI_INLINE boost::json::object json_of_trial(const TrialJobDetail& trial) {
 }
 
 // Parameters of nested choices become columns of their own, joined with a slash.
-NNI_INLINE void flatten(const boost::json::value& value, const std::string& prefix,
-                        std::vector<std::pair<std::string, std::string>>& out) {
+NNI_LAZY NNI_INLINE void flatten(const boost::json::value& value, const std::string& prefix,
+                                 std::vector<std::pair<std::string, std::string>>& out) {
   if (const auto* object = value.if_object(); object && !(object->empty() && !prefix.empty())) {
     for (const auto& member : *object)
       flatten(
@@ -22733,7 +23001,7 @@ NNI_INLINE void flatten(const boost::json::value& value, const std::string& pref
   }
 }
 
-NNI_INLINE std::string csv_field(const std::string& text) {
+NNI_LAZY NNI_INLINE std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char letter : text) {
@@ -22751,7 +23019,7 @@ NNI_INLINE std::optional<double> final_number(const TrialJobDetail& trial) {
   return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
-NNI_INLINE std::string Summary::to_json() const {
+NNI_LAZY_BODY std::string Summary::to_json() const {
   boost::json::object object;
   object["id"] = id.value;
   object["name"] = name;
@@ -22778,7 +23046,7 @@ NNI_INLINE std::string Summary::to_json() const {
   return to_json_text(boost::json::value(std::move(object)));
 }
 
-NNI_INLINE std::string Summary::to_csv() const {
+NNI_LAZY_BODY std::string Summary::to_csv() const {
   std::vector<std::string> columns;
   std::vector<std::vector<std::pair<std::string, std::string>>> values(trials.size());
   for (std::size_t row = 0; row < trials.size(); ++row) {
@@ -22814,6 +23082,7 @@ namespace nni::detail {
 
 NNI_INLINE ExperimentOptions experiment_options(const TrainingSessionOptions& options) {
   ExperimentOptions result;
+  result.max_failed_starts = 0;  // the program orders its trials and sees how they end
   result.id = options.id;
   result.directory = options.directory;
   result.resume = options.resume;
@@ -23297,7 +23566,19 @@ NNI_INLINE void Client::open(const Hello& hello) {
 template <class Write>
 void Client::command(FrameType type, Write&& write) {
   if (ended_) return;
-  append_frame(link_->out(), type, next_command_++, write);
+  std::string& out = link_->out();
+  const std::size_t before = out.size();
+  append_frame(out, type, next_command_, write);
+  if (const std::size_t size = out.size() - before - frame_header_size; size > max_frame_payload) {
+    out.resize(before);
+    out.shrink_to_fit();
+    throw Error(
+        Errc::resource_impossible,
+        "the command, variables and parameters of one trial take " + std::to_string(size) + " bytes, and at most " +
+            std::to_string(max_frame_payload) +
+            " can be sent to the keeper; put large values into a file and give the trial its path");
+  }
+  ++next_command_;
   flush_soon();
 }
 
@@ -23308,12 +23589,12 @@ NNI_INLINE std::uint64_t Client::job(const JobTemplate& wanted) {
         known.environment == wanted.environment && known.discard_output == wanted.discard_output)
       return known.id;
   }
-  const std::uint64_t id = jobs_.size() < detail::most_jobs ? jobs_.size() + 1 : jobs_.front().id;
-  if (jobs_.size() == detail::most_jobs) jobs_.erase(jobs_.begin());
-  JobTemplate& added = jobs_.emplace_back(wanted);
-  added.id = id;
+  JobTemplate added = wanted;
+  added.id = jobs_.size() < detail::most_jobs ? jobs_.size() + 1 : jobs_.front().id;
   command(FrameType::job, [&added](Writer& out) { encode(out, added); });
-  return id;
+  if (jobs_.size() == detail::most_jobs) jobs_.erase(jobs_.begin());
+  jobs_.push_back(std::move(added));
+  return jobs_.back().id;
 }
 
 NNI_INLINE void Client::start(const StartOrder& order) {
@@ -23385,7 +23666,7 @@ NNI_INLINE void Client::on_bytes(std::string_view bytes) {
 
 NNI_INLINE void Client::on_closed() {
   const std::shared_ptr<Client> keep = shared_from_this();
-  end(events_.closed, "the keeper has ended");
+  end(events_.closed, "the keeper hung up");
 }
 
 NNI_INLINE void Client::end(const std::function<void(std::string)>& tell, std::string reason) {
@@ -23631,6 +23912,7 @@ class Daemon::Core {
     text += ",\"live\":[";
     const Welcome known = keeper_->welcome();
     for (const LiveRun& run : known.live) {
+      if (run.process.pid == 0) continue;
       if (text.back() != '[') text += ',';
       text += "{\"run\":";
       append_json_string(text, to_string(run.run));
@@ -23884,7 +24166,8 @@ NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
   if (prepared.job().arguments.empty()) return fail_start(order.run, "the trial command is empty");
 
   const std::string name = to_string(order.run);
-  if (::mkdirat(trials_, name.c_str(), 0777) != 0 && errno != EEXIST)
+  // For nobody else: the trial's library writes the address of its channel, with the token, into a log of its own there.
+  if (::mkdirat(trials_, name.c_str(), 0700) != 0 && errno != EEXIST)
     return fail_start(
         order.run,
         "the output directory " + surroundings_.trials + "/" + name + " cannot be made: " + std::strerror(errno));
@@ -24268,7 +24551,6 @@ NNI_INLINE Welcome KeeperCore::welcome() const {
   result.next_position = spool_.next_position();
   result.restarted = restarted_;
   for (const auto& [run, state] : runs_) {
-    if (state.process.pid == 0) continue;
     LiveRun live;
     live.run = run;
     live.process = state.process;
@@ -25248,13 +25530,14 @@ NNI_INLINE void Session::greet(const Frame& frame) {
   append_frame(link_->out(), FrameType::welcome, 0, [&welcome](Writer& out) { encode(out, welcome); });
   link_->flush();
 
-  old_end_ = keeper_->written_end();
+  old_end_ = welcome.next_position;  // also what is not written yet: runs that it ends are not listed any more
   next_ = 0;
   behind_ = true;
   keeper_->on_records([this](std::string_view frames, std::uint64_t first, std::uint64_t last) {
     if (behind_ || first != next_) return;  // they are read from the spool when it is their turn
     link_->out().append(frames);
     next_ = last;
+    tell_caught_up();
     link_->flush();
     behind_ = link_->backlog() > detail::most_backlog;
   });
@@ -25269,13 +25552,15 @@ NNI_INLINE void Session::send_more() {
   if (!manager_ || ended_) return;
   while (behind_ && link_->backlog() < detail::most_backlog) {
     next_ = keeper_->replay(next_, detail::replay_chunk, link_->out());
-    if (!told_caught_up_ && next_ >= old_end_) {
-      told_caught_up_ = true;
-      append_frame(link_->out(), FrameType::caught_up, 0, [](Writer&) {});
-    }
+    tell_caught_up();
     behind_ = next_ < keeper_->written_end();
     link_->flush();
   }
+}
+
+NNI_INLINE void Session::tell_caught_up() {
+  if (next_ < old_end_ || std::exchange(told_caught_up_, true)) return;
+  append_frame(link_->out(), FrameType::caught_up, 0, [](Writer&) {});
 }
 
 NNI_INLINE void Session::command(const Frame& frame) {
@@ -27050,7 +27335,6 @@ NNI_LAZY_BODY awaitable<void> InProcess::clean_up() {
 
 #include <chrono>
 #include <exception>
-#include <unordered_set>
 #include <utility>
 
 #include <unistd.h>
@@ -27132,6 +27416,8 @@ NNI_INLINE awaitable<void> LocalCore::start(Context& context) {
   message_bytes_ = 0;
   undelivered_.clear();
   end_positions_.clear();
+  unacknowledged_.clear();
+  broken_.clear();
 
   with_keeper_ = options_.launch != Launch::direct;
   remark_.clear();
@@ -27139,8 +27425,7 @@ NNI_INLINE awaitable<void> LocalCore::start(Context& context) {
     with_keeper_ = false;
     remark_ =
         "no nni-keeper was found beside this program, in PATH, or by NNI_KEEPER: trials run as children of this "
-        "process "
-        "and end with it";
+        "process and end with it";
     context.log().warning("local", remark_);
   }
   auto connecting = connect();
@@ -27190,15 +27475,23 @@ NNI_INLINE awaitable<bool> LocalCore::try_once() {
 }
 
 NNI_INLINE awaitable<bool> LocalCore::try_direct() {
-  auto fresh = std::make_unique<keeper::Keeper>(context_->executor(), keeper_options(), context_->log());
-  RecoverKeeper work;
-  work.keeper = fresh.get();
-  auto recovering = async::offload(*context_, std::move(work));
-  co_await std::move(recovering);
-  auto opening = fresh->open();
-  co_await std::move(opening);
-  own_keeper_ = std::move(fresh);
+  if (!own_keeper_) {
+    auto fresh = std::make_unique<keeper::Keeper>(context_->executor(), keeper_options(), context_->log());
+    RecoverKeeper work;
+    work.keeper = fresh.get();
+    auto recovering = async::offload(*context_, std::move(work));
+    co_await std::move(recovering);
+    auto opening = fresh->open();
+    co_await std::move(opening);
+    own_keeper_ = std::move(fresh);
+  }
+  auto greeting = greet_own_keeper();
+  co_await std::move(greeting);
+  co_return phase_ == Phase::held;
+}
 
+NNI_INLINE awaitable<void> LocalCore::greet_own_keeper() {
+  if (own_session_) own_session_->close();  // nothing that was sent to it is carried out after the next welcome
   const auto links = keeper::make_loopback_links(context_->executor());
   keeper::Session::Host host;
   host.admit = [](keeper::Session&, const keeper::Hello&) { return std::string(); };
@@ -27212,9 +27505,7 @@ NNI_INLINE awaitable<bool> LocalCore::try_direct() {
   host.over = [](keeper::Session&) {};
   own_session_ = std::make_shared<keeper::Session>(*own_keeper_, links.second, std::move(host), context_->log());
   own_session_->start();
-  auto greeting = greet(links.first);
-  co_await std::move(greeting);
-  co_return phase_ == Phase::held;
+  return greet(links.first);
 }
 
 // False when there is no keeper to talk to at this moment.
@@ -27225,9 +27516,8 @@ NNI_INLINE awaitable<bool> LocalCore::try_keeper() {
     if (!program)
       throw Error(
           Errc::not_found,
-          "there is no nni-keeper: build it, put it beside this program or into PATH, name it in NNI_KEEPER, "
-          "or set .launch = "
-          "nni::platforms::Launch::direct to run trials as children of this process");
+          "there is no nni-keeper: build it, put it beside this program or into PATH, name it in NNI_KEEPER, or set "
+          ".launch = nni::platforms::Launch::direct to run trials as children of this process");
     StartKeeper work;
     work.program = *program;
     work.options = keeper_options();
@@ -27250,9 +27540,8 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
   held_.clear();
   held_bytes_ = 0;
   caught_up_ = false;
-  for (auto& [run, tracked] : runs_) tracked->presumed.reset();
   keeper::Client::Events events;
-  events.welcome = [this](keeper::Welcome what) { welcome_ = std::move(what); };
+  events.welcome = [this](keeper::Welcome what) { welcomed(std::move(what)); };
   events.record = [this](keeper::Record record) { on_record(std::move(record)); };
   events.caught_up = [this] { on_caught_up(); };
   events.trouble = [this](const std::string& text) {
@@ -27277,6 +27566,30 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
   }
 }
 
+/// Compares what the keeper knows with what is known here. Whatever an earlier connection carried was carried out before
+/// the welcome, or is lost: an order that the keeper does not know is called lost and never starts, a cancellation that
+/// it may not have heard is sent again.
+NNI_INLINE void LocalCore::welcomed(keeper::Welcome what) {
+  welcome_ = std::move(what);
+  if (welcome_.next_position < seen_end_) {  // another spool: somebody removed ours
+    seen_end_ = 0;
+    end_positions_.clear();
+    unacknowledged_.clear();
+  }
+  std::unordered_set<RunId> known;
+  for (const keeper::LiveRun& live : welcome_.live) known.insert(live.run);
+  for (const auto& [run, tracked] : runs_) {
+    if (tracked->ended) continue;
+    tracked->presumed.reset();
+    if (!known.contains(run))
+      tracked->presumed =
+          JobEnd(EndKind::lost, 0,
+                 "the keeper knows nothing of it since its connection to the manager ended (" + broken_ + ")");
+    else if (tracked->cancelled)
+      client_->kill(run, *tracked->cancelled);
+  }
+}
+
 NNI_INLINE void LocalCore::on_closed(std::string reason, bool refused) {
   client_.reset();
   refused_ = refused;
@@ -27284,12 +27597,13 @@ NNI_INLINE void LocalCore::on_closed(std::string reason, bool refused) {
   const bool was_open = phase_ == Phase::held || phase_ == Phase::live;
   phase_ = Phase::closed;
   connection_changed_.notify();
+  if (was_open) broken_ = trouble_;
   if (!was_open || closing_ || connecting_) return;
   context_->log().warning("local", "the connection to the keeper ended (" + trouble_ + "); its trials are looked for");
   boost::asio::co_spawn(context_->executor(), reconnect(), boost::asio::detached);
 }
 
-// The next keeper ends what the last one left, and tells how everything else had ended.
+// To the keeper that lives, or to the next one, which ends what the last one left and tells how everything else ended.
 NNI_INLINE awaitable<void> LocalCore::reconnect() {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
   std::string reason = trouble_;
@@ -27298,8 +27612,6 @@ NNI_INLINE awaitable<void> LocalCore::reconnect() {
       auto connecting = connect();
       co_await std::move(connecting);
       if (closing_) co_return;
-      if (welcome_.next_position < seen_end_) seen_end_ = 0;  // another spool: somebody removed ours
-      lose_unknown("its keeper ended before it had started the trial (" + reason + ")");
       if (wants_records_) go_live();
       connection_changed_.notify();
       co_return;
@@ -27318,16 +27630,6 @@ NNI_INLINE awaitable<void> LocalCore::connected() {
   }
 }
 
-NNI_INLINE void LocalCore::lose_unknown(const std::string& reason) {
-  std::unordered_set<RunId> known;
-  for (const keeper::LiveRun& live : welcome_.live) known.insert(live.run);
-  for (const keeper::Record& record : held_)
-    if (record.kind == keeper::Record::Kind::ended) known.insert(record.run);
-  for (const auto& [run, tracked] : runs_)
-    if (!tracked->ended && !known.contains(run)) tracked->presumed = JobEnd(EndKind::lost, 0, reason);
-  if (caught_up_) end_presumed();
-}
-
 /// All that the keeper knew of earlier times has been told.
 NNI_INLINE void LocalCore::end_presumed() {
   std::vector<keeper::Record> ends;
@@ -27341,7 +27643,7 @@ NNI_INLINE void LocalCore::end_presumed() {
 
 NNI_INLINE void LocalCore::give_up(const std::string& reason) {
   phase_ = Phase::broken;
-  trouble_ = "the keeper ended and cannot be started again: " + reason;
+  trouble_ = "the connection to the keeper ended and cannot be made again: " + reason;
   context_->log().error("local", trouble_);
   std::vector<RunId> all;
   for (const auto& [run, tracked] : runs_)
@@ -27368,13 +27670,8 @@ NNI_INLINE awaitable<void> LocalCore::clean_up() {
   connection_changed_.notify();
   auto connection = connected();  // a keeper that is just being started ends as well
   co_await std::move(connection);
-  if (client_) {
-    client_->finish();
-    while (client_ && !finished_) {
-      auto change = connection_changed_.wait();
-      co_await std::move(change);
-    }
-  }
+  auto finishing = finish();
+  co_await std::move(finishing);
   const int keeper_process = with_keeper_ && client_ ? process::open_pidfd(static_cast<pid_t>(welcome_.pid)) : -1;
   if (client_) client_->close();
   client_.reset();
@@ -27390,6 +27687,34 @@ NNI_INLINE awaitable<void> LocalCore::clean_up() {
   if (keeper_process >= 0) {
     auto ending = process_end(context_->executor(), keeper_process);
     co_await std::move(ending);
+  }
+}
+
+/// Resumes when no process of a trial is left. A keeper that lives although its connection broke is told once more.
+NNI_INLINE awaitable<void> LocalCore::finish() {
+  if (!context_) co_return;
+  const SteadyPoint begin = context_->clock().steady_now();
+  for (;;) {
+    if (client_) client_->finish();
+    while (client_ && !finished_) {
+      auto change = connection_changed_.wait();
+      co_await std::move(change);
+    }
+    if (finished_ || broken_.empty() || context_->clock().steady_now() - begin > keeper_limit) co_return;
+    if (own_keeper_) {
+      auto greeting = greet_own_keeper();
+      co_await std::move(greeting);
+    } else {
+      std::shared_ptr<keeper::Link> link;
+      if (with_keeper_) link = keeper::connect_to_keeper(context_->executor(), directory_);
+      if (!link) co_return;  // it ended, too
+      auto greeting = greet(std::move(link));
+      co_await std::move(greeting);
+    }
+    if (client_) continue;
+    // It has not noticed yet that the last connection ended.
+    auto waiting = context_->clock().sleep_until(context_->clock().steady_now() + first_pause);
+    co_await std::move(waiting);
   }
 }
 
@@ -27448,7 +27773,7 @@ NNI_INLINE void LocalCore::on_caught_up() {
 
 NNI_INLINE void LocalCore::go_live() {
   wants_records_ = true;
-  if (phase_ != Phase::held) return;
+  if (phase_ != Phase::held || closing_) return;
   phase_ = Phase::live;
   held_bytes_ = 0;
   for (keeper::Record& record : std::exchange(held_, {})) process(std::move(record));
@@ -27457,10 +27782,11 @@ NNI_INLINE void LocalCore::go_live() {
 }
 
 NNI_INLINE void LocalCore::process(keeper::Record record) {
-  if (record.position < seen_end_) return;  // told before the connection was made anew
+  if (unacknowledged_.contains(record.position)) return;  // told before the connection was made anew
+  // Told before as well, and the answer may have been lost with that connection; or nobody waits for it any more.
+  if (record.position < seen_end_ || !runs_.contains(record.run)) return client_->acknowledge(record.position);
   seen_end_ = record.position + 1;
   using Kind = keeper::Record::Kind;
-  if (!runs_.contains(record.run)) return client_->acknowledge(record.position);  // nobody waits for it any more
   switch (record.kind) {
     case Kind::started: return started(record);
     case Kind::ended: return ended(std::move(record));
@@ -27475,6 +27801,7 @@ NNI_INLINE void LocalCore::process(keeper::Record record) {
 
 NNI_INLINE void LocalCore::push(TrialMessage message) {
   if (closing_) return;  // it stays in the spool
+  unacknowledged_.insert(message.receipt.value);
   ++undelivered_[message.metric.run];
   message_bytes_ += size_of(message);
   messages_.push_back(std::move(message));
@@ -27501,6 +27828,11 @@ NNI_INLINE std::string LocalCore::directory_of(RunId run) const {
   return directory;
 }
 
+// By what a trial runs, which decides whether it outlives this process.
+NNI_INLINE std::vector<std::string> LocalCore::tags() const {
+  return std::vector<std::string>(1, with_keeper_ ? "keeper" : "direct");
+}
+
 NNI_INLINE void LocalCore::started(const keeper::Record& record) {
   client_->acknowledge(record.position);
   Tracked& tracked = *runs_.at(record.run);
@@ -27511,12 +27843,16 @@ NNI_INLINE void LocalCore::started(const keeper::Record& record) {
   JobStarted event(record.run, tracked.job, record.at);
   event.working_directory = directory_of(record.run);
   event.url = "file://" + event.working_directory;
+  event.tags = tags();
   push(std::move(event));
 }
 
 NNI_INLINE void LocalCore::ended(keeper::Record record) {
   const TrackedPtr tracked = runs_.at(record.run);
-  if (record.position != 0) end_positions_[record.run] = record.position;
+  if (record.position != 0) {
+    end_positions_[record.run] = record.position;
+    unacknowledged_.insert(record.position);
+  }
   if (std::exchange(tracked->ended, true)) return;
   tracked->decided = true;
   tracked->changed.notify();
@@ -27568,13 +27904,14 @@ NNI_INLINE awaitable<void> LocalCore::settle(RunId run) {
 }
 
 NNI_INLINE void LocalCore::acknowledge(Receipt receipt) {
-  if (client_) client_->acknowledge(receipt.value);
+  // Without a connection it is sent when the next one tells the record again.
+  if (unacknowledged_.erase(receipt.value) != 0 && client_) client_->acknowledge(receipt.value);
 }
 
 NNI_INLINE void LocalCore::recorded(RunId run) {
   const auto found = end_positions_.find(run);
   if (found == end_positions_.end()) return;
-  if (client_) client_->acknowledge(found->second);
+  acknowledge(Receipt{found->second});
   end_positions_.erase(found);
 }
 
@@ -27622,10 +27959,10 @@ NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
   }
   if (!runs_.contains(form.run)) {
     const keeper::StartOrder order = order_of(form);
+    client_->start(order);  // one that is too large stays unknown
     const auto fresh = std::make_shared<Tracked>();
     fresh->parameter = form.parameter;
     runs_[form.run] = fresh;
-    client_->start(order);
   }
   const TrackedPtr tracked = runs_[form.run];
   while (!tracked->decided) {
@@ -27636,17 +27973,26 @@ NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
 }
 
 NNI_INLINE void LocalCore::cancel(RunId run, StopReason why) {
-  if (!runs_.contains(run))
+  const auto found = runs_.find(run);
+  if (found == runs_.end())
     throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
+  if (!found->second->cancelled) found->second->cancelled = why;
   if (client_) client_->kill(run, why);
 }
 
-NNI_INLINE void LocalCore::send(RunId run, const Parameters& parameters) {
+NNI_INLINE awaitable<void> LocalCore::send(RunId run, Parameters parameters) {
+  const std::shared_ptr<LocalCore> keep = shared_from_this();
+  while (runs_.contains(run) && phase_ != Phase::live && phase_ != Phase::broken && !closing_) {
+    auto change = connection_changed_.wait();
+    co_await std::move(change);
+  }
   const auto found = runs_.find(run);
   if (found == runs_.end() || found->second->ended)
     throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
   Tracked& tracked = *found->second;
-  if (client_) client_->send(run, trial::parameter_record(tracked.parameter, parameters, ++tracked.phases));
+  const std::string record = trial::parameter_record(tracked.parameter, parameters, tracked.phases + 1);
+  if (client_) client_->send(run, record);
+  ++tracked.phases;
 }
 
 // ---- adoption ---------------------------------------------------------------------------------------------------
@@ -27678,14 +28024,22 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
     tracked->job = report.job;
     tracked->decided = true;
     tracked->adopted = true;
-    runs_[intent.run] = tracked;
+    return runs_[intent.run] = tracked;
   };
   report.job = intent.job;
   const auto locate = [this, &report] {
     report.working_directory = directory_of(report.run);
     report.url = "file://" + report.working_directory;
+    report.tags = tags();
   };
-  if (const auto found = live.find(intent.run); found != live.end()) {
+  const auto found = live.find(intent.run);
+  if (found != live.end() && found->second->process.pid == 0) {  // its turn has not come: its start is an event
+    const TrackedPtr tracked = track();
+    tracked->decided = false;
+    tracked->adopted = false;
+    return report;
+  }
+  if (found != live.end()) {
     report.job = process::to_job_id(found->second->process);
     report.started = found->second->started;
     // As the wall clock counts now, when it was set since: how long the run has lasted must not change by that.
@@ -27725,6 +28079,7 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
   report.ended = end->at;
   report.end = end->end;
   end_positions_[intent.run] = end->position;
+  unacknowledged_.insert(end->position);
   const std::uint64_t position = end->position;
   std::erase_if(held_, [position](const keeper::Record& record) { return record.position == position; });
   return report;
@@ -27919,8 +28274,7 @@ NNI_INLINE awaitable<void> Local::acknowledge(Receipt receipt) {
 }
 
 NNI_INLINE awaitable<void> Local::send(RunId run, Parameters parameters) {
-  core_->send(run, parameters);
-  co_return;
+  return core_->send(run, std::move(parameters));
 }
 
 NNI_INLINE awaitable<void> Local::settle(RunId run) { return core_->settle(run); }
@@ -28650,13 +29004,14 @@ NNI_INLINE void Reaper::watch(pid_t child) { core_->watch(child); }
 
 }  // namespace nni::process
 
-// ---- nni/session/impl/ledger.ipp
+// ---- nni/session/impl/ledger_resume.ipp
+
+/// @file
+/// Bodies of `Ledger`: what a store and a platform tell of an earlier manager. Included by ledger.ipp.
 
 namespace nni {
 
-NNI_INLINE Ledger::Ledger(LedgerOptions options) : options_(std::move(options)) {}
-
-NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
+NNI_LAZY_BODY void Ledger::restore(const ExperimentSnapshot& snapshot) {
   counts_.ordered = snapshot.trials;
   std::copy(std::begin(snapshot.by_status), std::end(snapshot.by_status), std::begin(counts_.by_status));
   for (const std::uint64_t count : counts_.by_status) counts_.finished += count;
@@ -28668,6 +29023,9 @@ NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
     trial.detail.attempts = known.attempts;
     trial.detail.status = TrialJobStatus::waiting;
     trial.retries = known.retries;
+    trial.losses = known.losses;
+    trial.ended_at = known.ended_at;
+    trial.last_end = known.last_end;
     trial.run = RunId{known.trial, known.attempts == 0 ? 0 : known.attempts - 1};
     if (known.open_run) {
       trial.run = known.open_run->run;
@@ -28684,7 +29042,6 @@ NNI_INLINE void Ledger::restore(const ExperimentSnapshot& snapshot) {
     } else if (known.pause > Duration::zero()) {
       trial.pausing = true;
       trial.pause = known.pause;
-      trial.ended_at = known.ended_at;
       ++counts_.retrying;
     } else {
       waiting_.push_back(known.trial);
@@ -28702,9 +29059,10 @@ NNI_INLINE void Ledger::recall(const TrialJobDetail& known) {
   if (!found->second.adopting) return;
   detail.url = known.url;
   detail.working_directory = known.working_directory;
+  detail.tags = known.tags;
 }
 
-NNI_INLINE std::vector<Intent> Ledger::open_intents() const {
+NNI_LAZY_BODY std::vector<Intent> Ledger::open_intents() const {
   std::vector<Intent> intents;
   for (const auto& [id, trial] : trials_) {
     if (!trial.adopting) continue;
@@ -28745,19 +29103,6 @@ NNI_INLINE void Ledger::reopen(TrialJobDetail ended) {
   stand_in_line(ended.trial);
 }
 
-// First in, first out by trial: a trial that is tried again does not go to the end of the line.
-NNI_INLINE void Ledger::stand_in_line(TrialId trial) {
-  waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), trial), trial);
-  ++counts_.waiting;
-}
-
-NNI_INLINE void Ledger::retry_due(TrialId id) {
-  const auto found = trials_.find(id);
-  if (found == trials_.end() || !std::exchange(found->second.pausing, false)) return;
-  --counts_.retrying;
-  stand_in_line(id);
-}
-
 NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transition& out) {
   const auto found = trials_.find(report.run.trial);
   if (found == trials_.end() || !found->second.adopting || found->second.run != report.run) return;
@@ -28781,6 +29126,7 @@ NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transiti
     begin.url = report.url.empty() ? trial.detail.url : report.url;
     begin.working_directory =
         report.working_directory.empty() ? trial.detail.working_directory : report.working_directory;
+    begin.tags = report.tags.empty() ? trial.detail.tags : report.tags;
     started(begin, out);
   }
   if (report.state == JobReport::State::running) return;
@@ -28793,8 +29139,29 @@ NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transiti
   ended(ending, report.state == JobReport::State::unknown, out);
 }
 
+}  // namespace nni
+
+// ---- nni/session/impl/ledger.ipp
+
+namespace nni {
+
+NNI_INLINE Ledger::Ledger(LedgerOptions options) : options_(std::move(options)) {}
+
+// First in, first out by trial: a trial that is tried again does not go to the end of the line.
+NNI_INLINE void Ledger::stand_in_line(TrialId trial) {
+  waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), trial), trial);
+  ++counts_.waiting;
+}
+
+NNI_INLINE void Ledger::retry_due(TrialId id) {
+  const auto found = trials_.find(id);
+  if (found == trials_.end() || !std::exchange(found->second.pausing, false)) return;
+  --counts_.retrying;
+  stand_in_line(id);
+}
+
 NNI_INLINE std::size_t Ledger::wanted() const noexcept {
-  if (stopped_ || paused() || exhausted_) return 0;
+  if (stopped_ || paused() || exhausted_ || holds_starts()) return 0;
   const std::size_t busy = counts_.live + counts_.waiting + requested_;
   if (busy >= options_.concurrency) return 0;
   const std::uint64_t spent = counts_.ordered + requested_;
@@ -28824,7 +29191,8 @@ NNI_INLINE void Ledger::no_more_trials() noexcept {
 }
 
 NNI_INLINE std::optional<TrialId> Ledger::next_waiting() const {
-  if (stopped_ || paused() || waiting_.empty() || counts_.live >= options_.concurrency) return std::nullopt;
+  if (stopped_ || paused() || holds_starts() || waiting_.empty() || counts_.live >= options_.concurrency)
+    return std::nullopt;
   return waiting_.front();
 }
 
@@ -28837,6 +29205,7 @@ NNI_INLINE void Ledger::intend(TrialId id, TrialJobForm form, TimePoint now, Tra
   Trial& trial = found->second;
   trial.run = RunId{id, trial.detail.attempts};
   ++trial.detail.attempts;
+  trial.last_end.reset();
   trial.submitted = true;
   trial.holds_place = true;
   trial.start_recorded = false;
@@ -28859,7 +29228,9 @@ NNI_INLINE void Ledger::refuse(TrialId id, std::string reason, TimePoint now, Tr
   Trial& trial = found->second;
   trial.run = RunId{id, trial.detail.attempts};
   ++trial.detail.attempts;
-  finish(trial, TrialJobStatus::failed, JobEnd{EndKind::not_started, 0, std::move(reason)}, now, out);
+  JobEnd end{EndKind::not_started, 0, std::move(reason)};
+  judge_start(end);
+  finish(trial, TrialJobStatus::failed, std::move(end), now, out);
 }
 
 NNI_INLINE void Ledger::event(const JobEvent& what, TimePoint, Transition& out) {
@@ -28883,17 +29254,42 @@ NNI_INLINE void Ledger::started(const JobStarted& what, Transition& out) {
   trial->detail.job = what.job;
   trial->detail.url = what.url;
   trial->detail.working_directory = what.working_directory;
+  trial->detail.tags = what.tags;
   ++counts_.running;
   if (!std::exchange(trial->start_recorded, true)) out.records.emplace_back(std::in_place_type<RunStarted>, what);
 }
 
 NNI_INLINE void Ledger::message(TrialMessage what, Transition& out) {
+  can_start_ = true;
+  failed_starts_ = 0;
   if (what.kind == TrialMessage::Kind::garbage) {
     ++counts_.garbage;
     out.effects.emplace_back(Strength::now, Acknowledge{what.receipt});
     return;
   }
   metric(std::move(what.metric), what.receipt, out);
+}
+
+// What is proved once holds until the experiment is started again: a platform that has bad days is no wrong command.
+NNI_INLINE void Ledger::judge_start(const JobEnd& end) {
+  if (can_start_ || end.kind == EndKind::killed || end.kind == EndKind::lost) return;
+  const bool unusable = end.kind == EndKind::exited && (end.code == 126 || end.code == 127);
+  if (end.kind != EndKind::not_started && !unusable) {
+    can_start_ = true;
+    failed_starts_ = 0;
+    return;
+  }
+  ++failed_starts_;
+  start_failure_ = end.message.empty() && !unusable ? "its platform gave no reason" : end.message;
+  if (unusable)
+    start_failure_ +=
+        (end.message.empty() ? "exit code " : " (exit code ") + std::to_string(end.code) +
+        (end.code == 127 ? ", a program was not found" : ", a program cannot be executed") +
+        (end.message.empty() ? "" : ")");
+}
+
+NNI_INLINE std::string Ledger::cannot_start() const {
+  return holds_starts() && counts_.live == 0 ? start_failure_ : std::string();
 }
 
 NNI_INLINE void Ledger::metric(Metric what, Receipt receipt, Transition& out) {
@@ -28960,6 +29356,7 @@ NNI_INLINE void Ledger::ended(const JobEnded& what, bool with_manager, Transitio
   if (trial->detail.status == TrialJobStatus::running) --counts_.running;
   --counts_.live;
   trial->submitted = false;
+  if (!trial->told_to_stop) judge_start(what.end);
   if (std::exchange(trial->holds_place, false))
     out.effects.emplace_back(Strength::now, Release{std::exchange(trial->placement, {})});
   out.effects.emplace_back(Strength::written, Forget{what.run});
@@ -28990,8 +29387,11 @@ NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at,
   record.final_attempt = false;
   record.at = at;
   record.retries = trial.retries;
+  record.losses = trial.losses;
   record.pause = pause;
   out.records.emplace_back(std::move(record));
+  trial.ended_at = at;
+  trial.last_end = end;
   trial.detail.status = TrialJobStatus::waiting;
   trial.detail.final_value.reset();
   trial.detail.start_time.reset();
@@ -29047,6 +29447,7 @@ NNI_INLINE void Ledger::finish(Trial& trial, TrialJobStatus status, JobEnd end, 
   record.status = status;
   record.at = at;
   record.retries = trial.retries;
+  record.losses = trial.losses;
   out.records.emplace_back(std::move(record));
   out.effects.emplace_back(options_.outcome_strength, ReportOutcome{outcome_of(trial)});
   ++counts_.finished;
@@ -29078,6 +29479,13 @@ NNI_INLINE void Ledger::cancel(TrialId id, StopReason why, TimePoint now, Transi
   if (trial.pausing) --counts_.retrying;
   JobEnd end{EndKind::killed, 0, "stopped before it started"};
   end.why = why;
+  if (trial.last_end) {
+    // Its last run ended as it did, and when it did; only the trial ends now.
+    end = *std::move(trial.last_end);
+    end.message =
+        "stopped while it waited for its next attempt" + (end.message.empty() ? "" : "; before: " + end.message);
+    now = trial.ended_at;
+  }
   finish(trial, status_of(why), std::move(end), now, out);
 }
 
@@ -29290,27 +29698,37 @@ NNI_INLINE Error file_error(const std::error_code& code, const std::string& what
   return Error(Errc::storage_failed, "storage: cannot " + what + " \"" + path.string() + "\": " + code.message());
 }
 
+// Distinct for every copy of every process, so that those to one destination do not meet.
+NNI_INLINE std::string name_of_copy(const std::filesystem::path& to) {
+  static std::atomic<std::uint64_t> copies = 0;
+  return ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(copies++) + "-" + to.filename().string();
+}
+
 // Complete or not at all: copied beside the destination, then renamed over it.
-NNI_INLINE void copy_whole(const std::filesystem::path& from, const std::filesystem::path& to) {
+NNI_LAZY NNI_INLINE void copy_whole(const std::filesystem::path& from, const std::filesystem::path& to) {
   namespace fs = std::filesystem;
   std::error_code failure;
   if (to.has_parent_path()) fs::create_directories(to.parent_path(), failure);
   if (failure) throw file_error(failure, "make the directory of", to);
-  const fs::path beside = to.parent_path() / (".partial-" + to.filename().string());
-  fs::remove_all(beside, failure);
+  const fs::path beside = to.parent_path() / name_of_copy(to);
   fs::copy(from, beside, fs::copy_options::recursive, failure);
   if (failure) {
     std::error_code ignored;
     fs::remove_all(beside, ignored);
     throw file_error(failure, "copy", from);
   }
-  // A directory cannot be renamed over one that holds files.
+  // A directory cannot be renamed over one that holds files, and another copy may put one there in between.
+  static std::mutex renaming;
+  const std::lock_guard one(renaming);
   if (fs::is_directory(to)) fs::remove_all(to, failure);
   fs::rename(beside, to, failure);
-  if (failure) throw file_error(failure, "write", to);
+  if (!failure) return;
+  std::error_code ignored;
+  fs::remove_all(beside, ignored);
+  throw file_error(failure, "write", to);
 }
 
-NNI_INLINE std::string read_part(const std::filesystem::path& path, std::uint64_t offset, std::size_t length) {
+NNI_LAZY NNI_INLINE std::string read_part(const std::filesystem::path& path, std::uint64_t offset, std::size_t length) {
   std::error_code failure;
   const std::uint64_t size = std::filesystem::file_size(path, failure);
   if (failure) throw file_error(failure, "read", path);
@@ -29324,7 +29742,7 @@ NNI_INLINE std::string read_part(const std::filesystem::path& path, std::uint64_
   return text;
 }
 
-NNI_INLINE std::vector<FileInfo> list_directory(const std::filesystem::path& path) {
+NNI_LAZY NNI_INLINE std::vector<FileInfo> list_directory(const std::filesystem::path& path) {
   namespace fs = std::filesystem;
   std::error_code failure;
   std::vector<FileInfo> entries;
@@ -30108,7 +30526,8 @@ struct Channel {
   bool taken = false;            // `record` was given out
   bool phases = false;           // each request wants a record of its own
   std::vector<HeldPolls::iterator> polls;
-  std::vector<std::pair<std::uint32_t, std::size_t>> finals;  // sequence, hash of the value
+  std::vector<std::pair<std::uint32_t, std::size_t>> finals;  // the first ones: sequence, hash of the value
+  std::uint32_t next_final = 0;                               // above all sequences of final values so far
 };
 
 class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
@@ -30325,20 +30744,20 @@ NNI_INLINE void ChannelCore::handle_put(Channel& channel, const net::Request& re
 }
 
 // NNI's own library gives every final value the sequence 0. A second one that differs is a value of its own and gets
-// a number of its own; the same one again is the same message again.
+// a number of its own; the same one again is the same message again. Of a trial that has sent very many, one of the later
+// ones that comes again is taken for another value rather than mistaken for one that it is not.
 NNI_INLINE void ChannelCore::number_final(Channel& channel, Metric& metric) {
   const std::size_t hash = std::hash<std::string>{}(metric.value);
-  std::uint32_t unused = 0;
   for (const auto& [sequence, known] : channel.finals) {
     if (metric.sequence == 0 && known == hash) {
       metric.sequence = sequence;
       return;
     }
     if (metric.sequence == sequence && metric.sequence != 0) return;
-    unused = std::max(unused, sequence + 1);
   }
-  if (metric.sequence == 0) metric.sequence = unused;
-  constexpr std::size_t most_finals = 64;
+  if (metric.sequence == 0) metric.sequence = channel.next_final;
+  channel.next_final = std::max(channel.next_final, metric.sequence + 1);
+  constexpr std::size_t most_finals = 1024;
   if (channel.finals.size() < most_finals) channel.finals.emplace_back(metric.sequence, hash);
 }
 
@@ -31940,7 +32359,7 @@ inline float exp_of_negative(float x) noexcept {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(series) + exponent);
 }
 
-NNI_INLINE Parzen::Parzen(const std::vector<Axis>& axes) : axes_(&axes), scales_(axes.size()) {
+NNI_LAZY_BODY Parzen::Parzen(const std::vector<Axis>& axes) : axes_(&axes), scales_(axes.size()) {
   columns_ = 2;  // sum of the peaks of unconditional axes, weight
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
     first_column_.push_back(columns_);
@@ -31948,14 +32367,14 @@ NNI_INLINE Parzen::Parzen(const std::vector<Axis>& axes) : axes_(&axes), scales_
   }
 }
 
-NNI_INLINE void Parzen::clear() {
+NNI_LAZY_BODY void Parzen::clear() {
   data_.clear();
   size_ = 0;
   weight_ = 0.0;
   for (Scale& scale : scales_) scale.count = scale.sum = scale.squares = 0.0;
 }
 
-NNI_INLINE void Parzen::add(std::span<const float> point, float weight) {
+NNI_LAZY_BODY void Parzen::add(std::span<const float> point, float weight) {
   if (size_ % lanes == 0) data_.resize(data_.size() + columns_ * lanes, 0.0F);
   const std::size_t block = size_ / lanes;
   const std::size_t lane = size_ % lanes;
@@ -31969,14 +32388,14 @@ NNI_INLINE void Parzen::add(std::span<const float> point, float weight) {
   place_peaks(kernel);
 }
 
-NNI_INLINE void Parzen::set_weight(std::size_t kernel, float weight) {
+NNI_LAZY_BODY void Parzen::set_weight(std::size_t kernel, float weight) {
   float& own = column(kernel / lanes, 1)[kernel % lanes];
   if (own == weight) return;
   count_point(kernel, static_cast<double>(weight) - static_cast<double>(own));
   own = weight;
 }
 
-NNI_INLINE void Parzen::count_point(std::size_t kernel, double weight) {
+NNI_LAZY_BODY void Parzen::count_point(std::size_t kernel, double weight) {
   weight_ += weight;
   for (std::size_t axis = 0; axis < scales_.size(); ++axis) {
     const auto at = static_cast<double>(coordinate(kernel, axis));
@@ -31987,14 +32406,14 @@ NNI_INLINE void Parzen::count_point(std::size_t kernel, double weight) {
   }
 }
 
-NNI_INLINE float Parzen::coordinate(std::size_t kernel, std::size_t axis) const {
+NNI_LAZY_BODY float Parzen::coordinate(std::size_t kernel, std::size_t axis) const {
   const std::size_t block = kernel / lanes;
   const std::size_t lane = kernel % lanes;
   if (conditional(axis) && column(block, first_column_[axis] + 1)[lane] == 0.0F) return static_cast<float>(inactive);
   return column(block, first_column_[axis])[lane];
 }
 
-NNI_INLINE void Parzen::fit() {
+NNI_LAZY_BODY void Parzen::fit() {
   bool changed = false;
   highest_ = 0.0F;
   for (std::size_t axis = 0; axis < scales_.size(); ++axis) {
@@ -32008,7 +32427,7 @@ NNI_INLINE void Parzen::fit() {
   for (std::size_t kernel = 0; changed && kernel < size_; ++kernel) place_peaks(kernel);
 }
 
-NNI_INLINE float Parzen::fitting_width(std::size_t axis) const {
+NNI_LAZY_BODY float Parzen::fitting_width(std::size_t axis) const {
   const Scale& scale = scales_[axis];
   const auto values = static_cast<double>((*axes_)[axis].count);
   if (categorical(axis)) return static_cast<float>(values / (values + weight_));
@@ -32023,7 +32442,7 @@ NNI_INLINE float Parzen::fitting_width(std::size_t axis) const {
   return static_cast<float>(std::exp2(std::nearbyint(16.0 * std::log2(width)) / 16.0));
 }
 
-NNI_INLINE void Parzen::set_width(std::size_t axis, float width) {
+NNI_LAZY_BODY void Parzen::set_width(std::size_t axis, float width) {
   constexpr std::size_t cells = 64;
   Scale& scale = scales_[axis];
   scale.width = width;
@@ -32045,7 +32464,7 @@ NNI_INLINE void Parzen::set_width(std::size_t axis, float width) {
   scale.peak[cells + 1] = scale.peak[cells];
 }
 
-NNI_INLINE float Parzen::peak(std::size_t axis, float position) const noexcept {
+NNI_LAZY_BODY float Parzen::peak(std::size_t axis, float position) const noexcept {
   const std::vector<float>& table = scales_[axis].peak;
   if (table.empty()) return 0.0F;
   const float at = position * static_cast<float>(table.size() - 2);
@@ -32054,7 +32473,7 @@ NNI_INLINE float Parzen::peak(std::size_t axis, float position) const noexcept {
   return table[cell] + beyond * (table[cell + 1] - table[cell]);
 }
 
-NNI_INLINE void Parzen::place_peaks(std::size_t kernel) {
+NNI_LAZY_BODY void Parzen::place_peaks(std::size_t kernel) {
   const std::size_t block = kernel / lanes;
   const std::size_t lane = kernel % lanes;
   float sum = 0.0F;
@@ -32069,7 +32488,7 @@ NNI_INLINE void Parzen::place_peaks(std::size_t kernel) {
 }
 
 // Adds the logarithms of one axis to the sums of one block.
-NNI_INLINE void Parzen::add_axis(const float* columns, std::size_t axis, float at, float* sum) const noexcept {
+NNI_LAZY_BODY void Parzen::add_axis(const float* columns, std::size_t axis, float at, float* sum) const noexcept {
   const Scale& scale = scales_[axis];
   const float* const middle = columns + first_column_[axis] * lanes;
   std::array<float, lanes> loss;
@@ -32094,7 +32513,7 @@ NNI_INLINE void Parzen::add_axis(const float* columns, std::size_t axis, float a
 /// The smallest `exp_of_negative` below this is nothing beside the prior.
 inline constexpr float far_above = 40.0F;
 
-NNI_INLINE double Parzen::log_density(std::span<const float> point, double prior_weight) const {
+NNI_LAZY_BODY double Parzen::log_density(std::span<const float> point, double prior_weight) const {
   std::array<float, lanes> total{};
   std::array<float, lanes> sum;
   const std::size_t blocks = (size_ + lanes - 1) / lanes;
@@ -32130,7 +32549,7 @@ NNI_INLINE double Parzen::log_density(std::span<const float> point, double prior
   return larger + std::log1p(std::exp(std::min(prior, seen) - larger)) - std::log(prior_weight + weight_);
 }
 
-NNI_INLINE void Parzen::draw(CounterRandom& random, double prior_weight, std::span<float> into) const {
+NNI_LAZY_BODY void Parzen::draw(CounterRandom& random, double prior_weight, std::span<float> into) const {
   double pick = random.uniform() * (prior_weight + weight_);
   std::size_t kernel = size_;
   for (std::size_t index = 0; index < size_ && kernel == size_; ++index) {
@@ -32167,11 +32586,11 @@ NNI_INLINE void Parzen::draw(CounterRandom& random, double prior_weight, std::sp
 
 namespace nni::tuning {
 
-NNI_INLINE Grid::Grid(SearchSpace space) : space_(std::move(space)) { rewind(); }
+NNI_LAZY_BODY Grid::Grid(SearchSpace space) : space_(std::move(space)) { rewind(); }
 
-NNI_INLINE void Grid::start(const SearchSpace& space, const Objectives&) { update_search_space(space); }
+NNI_LAZY_BODY void Grid::start(const SearchSpace& space, const Objectives&) { update_search_space(space); }
 
-NNI_INLINE void Grid::update_search_space(const SearchSpace& space) {
+NNI_LAZY_BODY void Grid::update_search_space(const SearchSpace& space) {
   if (space.empty()) throw config_error("space", "has no dimensions; a grid needs at least one");
   go_on();
   std::vector<Parameters> before = elsewhere_.take();
@@ -32188,38 +32607,38 @@ NNI_INLINE void Grid::update_search_space(const SearchSpace& space) {
   rewind();
 }
 
-NNI_INLINE void Grid::note(const Parameters& parameters) {
+NNI_LAZY_BODY void Grid::note(const Parameters& parameters) {
   // Spelled as this walk spells it.
   if (const std::optional<Point> point = elsewhere_.note(space_, parameters))
     tried_.insert(space_.to_parameters(*point).text());
 }
 
-NNI_INLINE void Grid::observe(const TrialOutcome& outcome) {
+NNI_LAZY_BODY void Grid::observe(const TrialOutcome& outcome) {
   // Own suggestions are behind the walk already.
   if (outcome.parameter.value >= next_) tell(outcome.parameter, outcome.parameters);
 }
 
-NNI_INLINE void Grid::adopt(ParameterId id, const Parameters& parameters) { tell(id, parameters); }
+NNI_LAZY_BODY void Grid::adopt(ParameterId id, const Parameters& parameters) { tell(id, parameters); }
 
-NNI_INLINE void Grid::tell(ParameterId id, const Parameters& parameters) {
+NNI_LAZY_BODY void Grid::tell(ParameterId id, const Parameters& parameters) {
   if (id != imported_parameter && id.value >= told_) told_ = id.value + 1;
   note(parameters);
 }
 
 // Behind the last suggestion that was made before a resume.
-NNI_INLINE void Grid::go_on() {
+NNI_LAZY_BODY void Grid::go_on() {
   if (told_ <= next_) return;
   first_ = next_ = told_;
   rewind();
 }
 
-NNI_INLINE std::optional<Parameters> Grid::generate(ParameterId id) {
+NNI_LAZY_BODY std::optional<Parameters> Grid::generate(ParameterId id) {
   Point point;
   if (!suggest(id, point)) return std::nullopt;
   return space_.to_parameters(point);
 }
 
-NNI_INLINE bool Grid::suggest(ParameterId id, Point& into) {
+NNI_LAZY_BODY bool Grid::suggest(ParameterId id, Point& into) {
   go_on();
   // The walk stands on the last suggestion; what lies before it is reached from the beginning.
   if (id.value < first_) first_ = 0;
@@ -32236,7 +32655,7 @@ NNI_INLINE bool Grid::suggest(ParameterId id, Point& into) {
 }
 
 // Where the walk stands.
-NNI_INLINE Point Grid::point() const {
+NNI_LAZY_BODY Point Grid::point() const {
   const std::vector<Axis>& axes = space_.axes();
   Point point(axes.size(), inactive);
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
@@ -32247,11 +32666,11 @@ NNI_INLINE Point Grid::point() const {
   return point;
 }
 
-NNI_INLINE bool Grid::was_tried() const {
+NNI_LAZY_BODY bool Grid::was_tried() const {
   return !tried_.empty() && tried_.contains(space_.to_parameters(point()).text());
 }
 
-NNI_INLINE void Grid::rewind() {
+NNI_LAZY_BODY void Grid::rewind() {
   lines_.clear();
   for (const Axis& axis : space_.axes()) {
     Line line;
@@ -32271,7 +32690,7 @@ NNI_INLINE void Grid::rewind() {
 }
 
 // Moves to the next point that no earlier and coarser walk had.
-NNI_INLINE bool Grid::advance() {
+NNI_LAZY_BODY bool Grid::advance() {
   while (!ended_) {
     if (fresh_) {
       fresh_ = false;
@@ -32285,7 +32704,7 @@ NNI_INLINE bool Grid::advance() {
 }
 
 // Moves to the next point of this walk; the last active axis is the fastest.
-NNI_INLINE bool Grid::step() {
+NNI_LAZY_BODY bool Grid::step() {
   for (std::size_t axis = lines_.size(); axis-- > 0;) {
     if (!active(axis)) continue;
     if (++lines_[axis].at < lines_[axis].size) return true;
@@ -32295,7 +32714,7 @@ NNI_INLINE bool Grid::step() {
 }
 
 // Makes the grid finer until it has new values, and begins the next walk; false when there are none left.
-NNI_INLINE bool Grid::refine() {
+NNI_LAZY_BODY bool Grid::refine() {
   for (Line& line : lines_) line.known = line.size;
   bool refined = false;
   bool divisible = true;
@@ -32311,7 +32730,7 @@ NNI_INLINE bool Grid::refine() {
   return refined;
 }
 
-NNI_INLINE void Grid::halve(std::size_t index) {
+NNI_LAZY_BODY void Grid::halve(std::size_t index) {
   const Axis& axis = space_.axes()[index];
   Line& line = lines_[index];
   std::vector<std::pair<double, double>> divisible;
@@ -32332,13 +32751,13 @@ NNI_INLINE void Grid::halve(std::size_t index) {
   if (!line.positions.empty()) line.size = line.positions.size();
 }
 
-NNI_INLINE bool Grid::is_new() const {
+NNI_LAZY_BODY bool Grid::is_new() const {
   for (std::size_t axis = 0; axis < lines_.size(); ++axis)
     if (active(axis) && lines_[axis].at >= lines_[axis].known) return true;
   return false;
 }
 
-NNI_INLINE bool Grid::active(std::size_t axis) const {
+NNI_LAZY_BODY bool Grid::active(std::size_t axis) const {
   const Axis& self = space_.axes()[axis];
   if (self.parent == Axis::no_parent) return true;
   return active(self.parent) && lines_[self.parent].at == self.branch;
@@ -32451,7 +32870,7 @@ NNI_INLINE bool Random::draw_unvisited(ParameterId id, Point& into) {
 
 namespace nni::tuning {
 
-NNI_INLINE Tpe::Tpe(SearchSpace space, TpeOptions options, Seed seed)
+NNI_LAZY_BODY Tpe::Tpe(SearchSpace space, TpeOptions options, Seed seed)
     : model_(std::make_unique<Model>(std::move(space))), options_(options), seed_(seed) {
   ProblemList problems;
   const auto at_least_one = [&problems](const char* key, int value) {
@@ -32467,12 +32886,12 @@ NNI_INLINE Tpe::Tpe(SearchSpace space, TpeOptions options, Seed seed)
   problems.throw_if_any();
 }
 
-NNI_INLINE void Tpe::start(const SearchSpace& space, const Objectives& goals) {
+NNI_LAZY_BODY void Tpe::start(const SearchSpace& space, const Objectives& goals) {
   goals_ = goals;
   update_search_space(space);
 }
 
-NNI_INLINE void Tpe::update_search_space(const SearchSpace& space) {
+NNI_LAZY_BODY void Tpe::update_search_space(const SearchSpace& space) {
   auto model = std::make_unique<Model>(space);
   std::vector<Trial> trials = take_all();
   model_ = std::move(model);
@@ -32482,7 +32901,7 @@ NNI_INLINE void Tpe::update_search_space(const SearchSpace& space) {
 }
 
 // Every trial as it was suggested; what is aside is taken out.
-NNI_INLINE std::vector<Tpe::Trial> Tpe::take_all() {
+NNI_LAZY_BODY std::vector<Tpe::Trial> Tpe::take_all() {
   const Model& model = *model_;
   running_aside_.clear();
   std::vector<Trial> trials = std::exchange(aside_, {});
@@ -32499,7 +32918,7 @@ NNI_INLINE std::vector<Tpe::Trial> Tpe::take_all() {
   return trials;
 }
 
-NNI_INLINE void Tpe::take_up(Trial trial) {
+NNI_LAZY_BODY void Tpe::take_up(Trial trial) {
   const std::optional<Point> point = model_->space.to_point(trial.parameters);
   if (!point) return put_aside(std::move(trial));
   const std::uint32_t index = record(*point, trial.parameters);
@@ -32510,19 +32929,19 @@ NNI_INLINE void Tpe::take_up(Trial trial) {
     model_->running.emplace(trial.id.value, index);
 }
 
-NNI_INLINE void Tpe::put_aside(Trial trial) {
+NNI_LAZY_BODY void Tpe::put_aside(Trial trial) {
   if (trial.state == State::running && trial.id != imported_parameter)
     running_aside_.insert_or_assign(trial.id.value, aside_.size());
   aside_.push_back(std::move(trial));
 }
 
-NNI_INLINE std::optional<Parameters> Tpe::generate(ParameterId id) {
+NNI_LAZY_BODY std::optional<Parameters> Tpe::generate(ParameterId id) {
   Point point;
   if (!suggest(id, point)) return std::nullopt;
   return model_->space.to_parameters(point);
 }
 
-NNI_INLINE bool Tpe::suggest(ParameterId id, Point& into) {
+NNI_LAZY_BODY bool Tpe::suggest(ParameterId id, Point& into) {
   Model& model = *model_;
   if (model.unvisited.exhausted()) return false;
   const bool known = model.order.size() >= static_cast<std::size_t>(options_.startup_trials);
@@ -32531,7 +32950,7 @@ NNI_INLINE bool Tpe::suggest(ParameterId id, Point& into) {
   return true;
 }
 
-NNI_INLINE void Tpe::draw_at_random(ParameterId id, Point& into) {
+NNI_LAZY_BODY void Tpe::draw_at_random(ParameterId id, Point& into) {
   Model& model = *model_;
   std::vector<double> positions(model.space.axes().size());
   for (std::uint32_t attempt = 0; attempt < 16; ++attempt) {
@@ -32544,7 +32963,7 @@ NNI_INLINE void Tpe::draw_at_random(ParameterId id, Point& into) {
 }
 
 // False when every candidate was suggested before.
-NNI_INLINE bool Tpe::draw_by_model(ParameterId id, Point& into) {
+NNI_LAZY_BODY bool Tpe::draw_by_model(ParameterId id, Point& into) {
   Model& model = *model_;
   split();
   const std::vector<Axis>& axes = model.space.axes();
@@ -32573,7 +32992,7 @@ NNI_INLINE bool Tpe::draw_by_model(ParameterId id, Point& into) {
   return std::isfinite(best);
 }
 
-NNI_INLINE void Tpe::observe(const TrialOutcome& outcome) {
+NNI_LAZY_BODY void Tpe::observe(const TrialOutcome& outcome) {
   State state = State::failed;
   if (outcome.status == TrialJobStatus::user_canceled || outcome.status == TrialJobStatus::sys_canceled)
     state = State::gone;
@@ -32587,7 +33006,7 @@ NNI_INLINE void Tpe::observe(const TrialOutcome& outcome) {
   settle(*index, state, loss);
 }
 
-NNI_INLINE void Tpe::conclude_aside(ParameterId id, const Parameters& parameters, State state, double loss) {
+NNI_LAZY_BODY void Tpe::conclude_aside(ParameterId id, const Parameters& parameters, State state, double loss) {
   if (const auto found = running_aside_.find(id.value); found != running_aside_.end()) {
     Trial& known = aside_[found->second];
     known = Trial{imported_parameter, parameters, loss, known.turn, state};
@@ -32597,14 +33016,14 @@ NNI_INLINE void Tpe::conclude_aside(ParameterId id, const Parameters& parameters
   put_aside(Trial{imported_parameter, parameters, loss, turn_++, state});
 }
 
-NNI_INLINE void Tpe::adopt(ParameterId id, const Parameters& parameters) {
+NNI_LAZY_BODY void Tpe::adopt(ParameterId id, const Parameters& parameters) {
   if (const std::optional<Point> point = model_->space.to_point(parameters))
     model_->running.insert_or_assign(id.value, record(*point, parameters));
   else
     put_aside(Trial{id, parameters, 0.0, turn_++, State::running});
 }
 
-NNI_INLINE void Tpe::learn(ParameterId id, const Point& point, std::optional<double> value) {
+NNI_LAZY_BODY void Tpe::learn(ParameterId id, const Point& point, std::optional<double> value) {
   std::optional<std::uint32_t> index = land(id, &point);
   if (!index) index = record(point);
   settle(*index, value ? State::finished : State::failed, goals_.loss(value.value_or(0.0)));
@@ -32612,7 +33031,7 @@ NNI_INLINE void Tpe::learn(ParameterId id, const Point& point, std::optional<dou
 
 // Takes a trial out of those in flight. What it ran with counts, also where this object knows nothing of it or would
 // have suggested something else: both happen when an experiment is resumed. @returns its record
-NNI_INLINE std::optional<std::uint32_t> Tpe::land(ParameterId id, const Point* point) {
+NNI_LAZY_BODY std::optional<std::uint32_t> Tpe::land(ParameterId id, const Point* point) {
   Model& model = *model_;
   if (const auto aside = running_aside_.find(id.value); point && aside != running_aside_.end()) {
     aside_[aside->second].state = State::gone;
@@ -32627,7 +33046,7 @@ NNI_INLINE std::optional<std::uint32_t> Tpe::land(ParameterId id, const Point* p
   return std::nullopt;
 }
 
-NNI_INLINE std::vector<float> Tpe::coordinates_of(const Point& point) const {
+NNI_LAZY_BODY std::vector<float> Tpe::coordinates_of(const Point& point) const {
   const std::vector<Axis>& axes = model_->space.axes();
   std::vector<float> coordinates(axes.size(), static_cast<float>(inactive));
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
@@ -32643,7 +33062,7 @@ NNI_INLINE std::vector<float> Tpe::coordinates_of(const Point& point) const {
   return coordinates;
 }
 
-NNI_INLINE bool Tpe::is_at(std::uint32_t index, const Point& point) const {
+NNI_LAZY_BODY bool Tpe::is_at(std::uint32_t index, const Point& point) const {
   const std::vector<float> coordinates = coordinates_of(point);
   for (std::size_t axis = 0; axis < coordinates.size(); ++axis) {
     const float known = model_->bad.coordinate(index, axis);
@@ -32652,7 +33071,7 @@ NNI_INLINE bool Tpe::is_at(std::uint32_t index, const Point& point) const {
   return true;
 }
 
-NNI_INLINE std::uint32_t Tpe::record(const Point& point) {
+NNI_LAZY_BODY std::uint32_t Tpe::record(const Point& point) {
   Model& model = *model_;
   if (model.unvisited.active()) model.unvisited.visit(model.space.index_of(point));
   model.bad.add(coordinates_of(point), weight_of(State::running));
@@ -32661,7 +33080,7 @@ NNI_INLINE std::uint32_t Tpe::record(const Point& point) {
   return static_cast<std::uint32_t>(model.records.size() - 1);
 }
 
-NNI_INLINE std::uint32_t Tpe::record(const Point& point, const Parameters& parameters) {
+NNI_LAZY_BODY std::uint32_t Tpe::record(const Point& point, const Parameters& parameters) {
   const std::uint32_t index = record(point);
   // What has more parameters than the space has dimensions may fit another space with all of them.
   if (model_->space.to_parameters(point) != parameters)
@@ -32669,7 +33088,7 @@ NNI_INLINE std::uint32_t Tpe::record(const Point& point, const Parameters& param
   return index;
 }
 
-NNI_INLINE void Tpe::settle(std::uint32_t index, State state, double loss) {
+NNI_LAZY_BODY void Tpe::settle(std::uint32_t index, State state, double loss) {
   Model& model = *model_;
   Record& own = model.records[index];
   own.state = state;
@@ -32680,7 +33099,7 @@ NNI_INLINE void Tpe::settle(std::uint32_t index, State state, double loss) {
 }
 
 // Results are sorted when a suggestion needs their order: a long history that is told at once is sorted once.
-NNI_INLINE void Tpe::sort_records() {
+NNI_LAZY_BODY void Tpe::sort_records() {
   Model& model = *model_;
   const auto better = [this](std::uint32_t one, std::uint32_t other) { return before(one, other); };
   const auto begin = model.order.begin();
@@ -32702,7 +33121,7 @@ NNI_INLINE bool Tpe::before(std::uint32_t one, std::uint32_t other) const {
 }
 
 // Decides which records are good, and fits both mixtures.
-NNI_INLINE void Tpe::split() {
+NNI_LAZY_BODY void Tpe::split() {
   Model& model = *model_;
   sort_records();
   const std::vector<std::uint32_t> good = best_records();
@@ -32724,7 +33143,7 @@ NNI_INLINE void Tpe::split() {
 }
 
 // The good part: the best results, and trials in flight at the rank that the liar gives them.
-NNI_INLINE std::vector<std::uint32_t> Tpe::best_records() const {
+NNI_LAZY_BODY std::vector<std::uint32_t> Tpe::best_records() const {
   const Model& model = *model_;
   std::vector<std::uint32_t> ranked = model.order;
   const bool lying = options_.liar == Liar::mean || options_.liar == Liar::best;
@@ -32746,7 +33165,7 @@ NNI_INLINE std::vector<std::uint32_t> Tpe::best_records() const {
   return ranked;
 }
 
-NNI_INLINE std::vector<std::uint32_t>::iterator Tpe::place_of(
+NNI_LAZY_BODY std::vector<std::uint32_t>::iterator Tpe::place_of(
     double loss, std::uint32_t index, std::vector<std::uint32_t>& ranked) const {
   return std::upper_bound(ranked.begin(), ranked.end(), loss, [this, index](double value, std::uint32_t other) {
     const double there = model_->records[other].loss;

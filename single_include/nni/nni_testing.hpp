@@ -239,12 +239,14 @@ class AdvisorSuite {
   }
 
   awaitable<void> trials(A& advisor, Context&) {
+    std::size_t ordered = 0;
     for (std::uint64_t trial = 1; trial <= setup_.trials && !ended_; ++trial) {
       auto asking = request(advisor, 1);
       co_await std::move(asking);
       auto taking = take(advisor, 1);
       const std::vector<NewTrial> order = co_await std::move(taking);
       if (order.empty()) break;
+      ++ordered;
       const bool reports = trial % 3 != 0;
       for (std::uint32_t step = 0; reports && step < 5; ++step) {
         auto telling = report(advisor, trial, MetricKind::intermediate, step, std::to_string(trial + step));
@@ -260,7 +262,8 @@ class AdvisorSuite {
       auto ending = end(advisor, trial, order.front(), status, value);
       co_await std::move(ending);
     }
-    report_.check(3, "trials with and without results leave it able to go on", true);
+    report_.check(3, "trials with and without results leave it able to go on", ordered == setup_.trials,
+                  std::to_string(ordered) + " orders of " + std::to_string(setup_.trials));
   }
 
   awaitable<void> reader_is_cancelled(A& advisor, Context&) {
@@ -356,7 +359,7 @@ class AssessorSuite {
     report_.run_case(2, "equal histories", [this] { judges_equally(); });
     report_.run_case(2, "odd histories", [this] { takes_odd_values(); });
     report_.run_case(3, "trials that have not ended", [this] { ignores_the_living(); });
-    report_.run_case(3, "a trial without results", [this] { takes_silent_trials(); });
+    report_.run_case(2, "a trial without results", [this] { takes_silent_trials(); });
     report_.run_case(4, "resume", [this] { resumes(); });
   }
 
@@ -416,14 +419,26 @@ class AssessorSuite {
   }
 
   void takes_odd_values() {
-    A assessor = make_();
-    assessor.start(Objectives(minimize));
+    A one = make_();
+    A other = make_();
+    const std::string first = odd_experiment(one);
+    const std::string second = odd_experiment(other);
+    report_.check(2, "with values that are not finite the verdict depends on the histories as well", first == second,
+                  first + "and " + second);
+  }
+
+  std::string odd_experiment(A& assessor) const {
     const double infinity = std::numeric_limits<double>::infinity();
     const Curve odd = {1.0, -infinity, infinity, std::nan(""), 1e308, -1e308};
-    static_cast<void>(watch(assessor, run_of(0), odd));
-    assessor.trial_ended(run_of(0), true);
-    const std::string verdicts = watch(assessor, run_of(1), curve(1));
-    report_.check(2, "values that are not finite do not break it", verdicts.size() == setup_.steps);
+    assessor.start(Objectives(minimize));
+    std::string verdicts;
+    for (std::size_t trial = 0; trial < 3; ++trial) {
+      verdicts += watch(assessor, run_of(2 * trial), odd) + " ";
+      assessor.trial_ended(run_of(2 * trial), true);
+      verdicts += watch(assessor, run_of(2 * trial + 1), curve(trial)) + " ";
+      assessor.trial_ended(run_of(2 * trial + 1), true);
+    }
+    return verdicts;
   }
 
   // Two equal experiments; in one of them others run at the same time, much better or much worse ones.
@@ -452,12 +467,21 @@ class AssessorSuite {
   }
 
   void takes_silent_trials() {
-    A assessor = make_();
-    assessor.start(Objectives(minimize));
-    assessor.trial_ended(run_of(0), true);
-    assessor.trial_ended(run_of(1), false);
-    const std::string verdicts = watch(assessor, run_of(2), curve(2));
-    report_.check(3, "trials that end without a result do not break it", verdicts.size() == setup_.steps);
+    A alone = make_();
+    A beside = make_();
+    alone.start(Objectives(minimize));
+    beside.start(Objectives(minimize));
+    std::string expected;
+    std::string seen;
+    for (std::size_t trial = 0; trial < 6; ++trial) {
+      beside.trial_ended(run_of(100 + trial), trial % 2 == 0);
+      expected += watch(alone, run_of(trial), curve(trial)) + " ";
+      seen += watch(beside, run_of(trial), curve(trial)) + " ";
+      alone.trial_ended(run_of(trial), true);
+      beside.trial_ended(run_of(trial), true);
+    }
+    report_.check(2, "trials that end without a result, and so without a history, change no verdict", expected == seen,
+                  expected + "and " + seen);
   }
 
   void resumes() {
@@ -900,6 +924,12 @@ class StoreScript {
   }
   /// What the platform calls a run.
   [[nodiscard]] static JobId job_of(RunId run) { return JobId("job-" + to_string(run)); }
+  /// What the platform says about how a run goes: a word that follows from it, and one that has to be escaped.
+  [[nodiscard]] static std::vector<std::string> tags_of(RunId run) {
+    std::vector<std::string> tags(1, "tag-" + to_string(run));
+    tags.emplace_back("a \"b\"");
+    return tags;
+  }
   /// A profile in which every member is set.
   /// @param id        of the experiment
   /// @param status    of the experiment
@@ -949,6 +979,7 @@ class StoreScript {
     JobStarted begin(run, job_of(run), time_of(trial, 2));
     begin.url = "http://example.invalid/" + to_string(run);
     begin.working_directory = "/trials/" + to_string(run);
+    begin.tags = tags_of(run);
     events_.emplace_back(RunStarted(std::move(begin)));
     return *this;
   }
@@ -972,11 +1003,12 @@ class StoreScript {
   StoreScript& lost(std::uint64_t trial, std::uint32_t attempt = 0) {
     return end(trial, attempt, JobEnd(EndKind::lost, 0, "the machine went away"), TrialJobStatus::waiting, false);
   }
-  /// The end of an attempt after which the trial pauses: the second retry of three seconds.
+  /// The end of an attempt after which the trial pauses: the second retry, of three seconds, after a loss that cost none.
   StoreScript& paused(std::uint64_t trial, std::uint32_t attempt = 0) {
     lost(trial, attempt);
     auto& event = std::get<RunEnded>(events_.back());
     event.retries = 2;
+    event.losses = 1;
     event.pause = std::chrono::seconds(3);
     return *this;
   }
@@ -1118,6 +1150,58 @@ awaitable<void> wait_for_space(D& store, std::function<void()> break_writing, st
 
 }  // namespace nni::testing::detail
 
+// ---- nni/testing/detail/store_best_checks.hpp
+
+namespace nni::testing::detail {
+
+/// The best trials by either direction, and no trial that has not ended among them.
+template <class D>
+awaitable<void> check_best(D& store, ConformanceReport& report) {
+  const std::vector<StoreEvent> events =
+      StoreScript()
+          .succeeded(1, "3")
+          .succeeded(2, "{\"default\": -1.5}")
+          .succeeded(3, "NaN")
+          .failed(4)
+          .succeeded(5, "-1.5")
+          .succeeded(6, "20")
+          .succeeded(7, "\"text\"")
+          .ordered(8)
+          .events();
+  store.append(events);
+  TrialQuery query;
+  query.limit = 3;
+  query.best = Direction::minimize;
+  auto first = store.page(query);
+  const TrialPage least = co_await std::move(first);
+  query.best = Direction::maximize;
+  query.limit = 10;
+  auto second = store.page(query);
+  const TrialPage greatest = co_await std::move(second);
+  const auto ids = [](const TrialPage& page) {
+    std::string text;
+    for (const TrialJobDetail& trial : page.trials) text += std::to_string(trial.trial.number) + " ";
+    return text + (page.more ? "more" : "all");
+  };
+  report.check(5, "the smallest results come first, equal ones by id", ids(least) == "2 5 1 more", ids(least));
+  report.check(5, "or the largest, and only finite ones", ids(greatest) == "6 1 2 5 all", ids(greatest));
+
+  // One that runs and has reported its result, and one that had ended with one and runs again.
+  const std::vector<StoreEvent> live =
+      StoreScript().ordered(9).intended(9).started(9).final_value(9, "7").intended(5, 1).started(5, 1).events();
+  store.append(live);
+  std::string found;
+  for (const TrialJobStatus status : {TrialJobStatus::unknown, TrialJobStatus::waiting, TrialJobStatus::running}) {
+    query.status = status;
+    auto reading = store.page(query);
+    const TrialPage page = co_await std::move(reading);
+    found += ids(page);
+  }
+  report.check(5, "what has not ended is nobody's best", found == "allallall", found);
+}
+
+}  // namespace nni::testing::detail
+
 // ---- nni/testing/detail/store_final_checks.hpp
 
 namespace nni::testing::detail {
@@ -1206,6 +1290,13 @@ awaitable<void> check_reopening(std::optional<D>& store, Reopen reopen, Conforma
       before.unfinished.size() == 1 && before.unfinished[0].retries == 2 &&
           before.unfinished[0].pause == std::chrono::seconds(3) &&
           before.unfinished[0].ended_at == StoreScript::time_of(2, 9));
+  report.check(
+      3, "and with its losses that cost no retry", before.unfinished.size() == 1 && before.unfinished[0].losses == 1);
+  report.check(
+      3, "and with the end of its last run",
+      before.unfinished.size() == 1 && before.unfinished[0].last_end &&
+          before.unfinished[0].last_end->kind == EndKind::lost &&
+          before.unfinished[0].last_end->message == "the machine went away");
 
   const std::vector<StoreEvent> second = StoreScript().intended(1, 1).intended(2, 1).events();
   store->append(second);
@@ -1215,7 +1306,7 @@ awaitable<void> check_reopening(std::optional<D>& store, Reopen reopen, Conforma
                live.unfinished.size() == 2 && live.unfinished[0].attempts == 2 && live.unfinished[0].open_run &&
                    live.by_status[static_cast<std::size_t>(TrialJobStatus::failed)] == 0);
   report.check(3, "the retries that are used up outlive the next intent",
-               live.unfinished.size() == 2 && live.unfinished[1].retries == 2);
+               live.unfinished.size() == 2 && live.unfinished[1].retries == 2 && live.unfinished[1].losses == 1);
 
   const std::vector<StoreEvent> end = StoreScript().started(1, 1).final_value(1, "0.5", 1).ended(1, 1).events();
   store->append(end);
@@ -1266,12 +1357,14 @@ awaitable<void> check_reopening(std::optional<D>& store, Reopen reopen, Conforma
           .intended(4, 2)
           .events();
   std::get<RunEnded>(spent[spent.size() - 2]).retries = 2;
+  std::get<RunEnded>(spent[spent.size() - 2]).losses = 1;
   store->append(spent);
   auto beginning = reopen();
   const ExperimentSnapshot fresh = co_await std::move(beginning);
-  report.check(3, "a trial that is opened again after its end has all of its retries",
-               fresh.unfinished.size() == 2 && fresh.unfinished[1].trial.number == 4 &&
-                   fresh.unfinished[1].attempts == 3 && fresh.unfinished[1].retries == 0);
+  report.check(
+      3, "a trial that is opened again after its end has all of its retries",
+      fresh.unfinished.size() == 2 && fresh.unfinished[1].trial.number == 4 && fresh.unfinished[1].attempts == 3 &&
+          fresh.unfinished[1].retries == 0 && fresh.unfinished[1].losses == 0);
 
   // One that was to be opened again, and was stopped before that.
   const std::vector<StoreEvent> twice =
@@ -1306,13 +1399,54 @@ awaitable<void> check_imports(std::optional<D>& store, Reopen reopen, Conformanc
 
 }  // namespace nni::testing::detail
 
+// ---- nni/testing/detail/store_strength_checks.hpp
+
+namespace nni::testing::detail {
+
+/// What `written` and `synced` claim when they return.
+/// @param reopen        closes the store and opens it again
+/// @param count_beside  counts the recorded trials as another process sees them; may be empty
+template <class D, class Reopen>
+awaitable<void> check_strengths(std::optional<D>& store, Reopen reopen, std::function<std::size_t()> count_beside,
+                                ConformanceReport& report) {
+  constexpr std::uint64_t count = 20;
+  std::size_t early = 0;
+  for (std::uint64_t trial = 1; trial <= count; ++trial) {
+    const std::vector<StoreEvent> events = StoreScript().succeeded(trial, "0.5").events();
+    const StorePosition at = store->append(events);
+    if (trial % 2 == 0) {
+      auto writing = store->written(at);
+      co_await std::move(writing);
+    } else {
+      auto syncing = store->synced(at);
+      co_await std::move(syncing);
+    }
+    if (count_beside && count_beside() != trial) ++early;
+  }
+  auto earlier = store->synced(StorePosition{1});
+  co_await std::move(earlier);
+  if (count_beside)
+    report.check(2, "when written or synced returns, another process finds the events", early == 0,
+                 std::to_string(early) + " times it did not");
+  auto reopening = reopen();
+  const ExperimentSnapshot found = co_await std::move(reopening);
+  report.check(2, "what was written or synced is there afterwards",
+               found.trials == count && found.by_status[static_cast<std::size_t>(TrialJobStatus::succeeded)] == count,
+               std::to_string(found.trials) + " of " + std::to_string(count));
+}
+
+}  // namespace nni::testing::detail
+
 // ---- nni/testing/data_store_conformance.hpp
 
 namespace nni::testing {
 
 /// What the suite may expect of a store, beside the promises.
 struct StoreSetup {
-  bool persistent = true;                             ///< false: what was recorded lives in the object only
+  bool persistent = true;  ///< false: what was recorded lives in the object only
+  /// Opens the records of an experiment beside the store that owns them, as another process can, and counts the trials
+  /// in them; absent: not checked.
+  std::function<std::size_t(const ExperimentId&)> count_beside{};
   std::function<void(const ExperimentId&)> damage{};  ///< makes a closed store unreadable; absent: not checked
   std::function<void()> break_writing{};  ///< lets every write fail as on a full disk from now on; absent: not checked
   std::function<void()> mend_writing{};   ///< the inverse
@@ -1426,15 +1560,10 @@ class StoreSuite {
   }
 
   awaitable<void> strengths(Case& here) {
-    for (std::uint64_t trial = 1; trial <= 20; ++trial) {
-      const std::vector<StoreEvent> events = StoreScript().succeeded(trial, "0.5").events();
-      const StorePosition at = here.store->append(events);
-      auto keeping = trial % 2 == 0 ? here.store->written(at) : here.store->synced(at);
-      co_await std::move(keeping);
-    }
-    auto earlier = here.store->synced(StorePosition{1});
-    co_await std::move(earlier);
-    report_.check(2, "written and synced return once the events are kept", true);
+    const auto reopen = [this, &here] { return reopened(here); };
+    std::function<std::size_t()> count_beside;
+    if (setup_.count_beside) count_beside = [this, &here] { return setup_.count_beside(here.id); };
+    return check_strengths(here.store, reopen, std::move(count_beside), report_);
   }
 
   awaitable<void> snapshot(Case& here) {
@@ -1529,9 +1658,11 @@ class StoreSuite {
     here.store->append(end);
     auto loading = here.store->load(TrialId{1});
     const std::optional<TrialJobDetail> trial = co_await std::move(loading);
-    report_.check(5, "a trial is seen through its last attempt",
-                  trial && trial->attempts == 2 && trial->status == TrialJobStatus::succeeded &&
-                      trial->final_value == "0.75" && trial->job == StoreScript::job_of(RunId{TrialId{1}, 1}));
+    report_.check(
+        5, "a trial is seen through its last attempt",
+        trial && trial->attempts == 2 && trial->status == TrialJobStatus::succeeded && trial->final_value == "0.75" &&
+            trial->job == StoreScript::job_of(RunId{TrialId{1}, 1}) &&
+            trial->tags == StoreScript::tags_of(RunId{TrialId{1}, 1}));
     auto listing = here.store->metrics(TrialId{1});
     const std::vector<Metric> values = co_await std::move(listing);
     std::string text;
@@ -1606,6 +1737,8 @@ class StoreSuite {
             good->parameter.value == 0 && good->parameters == StoreScript::parameters_of(1) &&
             good->final_value == "0.5" && good->job == StoreScript::job_of(run));
     report_.check(
+        5, "a trial comes back with the tags of its platform", good && good->tags == StoreScript::tags_of(run));
+    report_.check(
         5, "a trial comes back with its times and its exit code",
         good && good->submit_time == StoreScript::time_of(1, 0) && good->start_time == StoreScript::time_of(1, 2) &&
             good->end_time == StoreScript::time_of(1, 9) && good->exit_code == 0);
@@ -1657,36 +1790,7 @@ class StoreSuite {
                       failures.trials.back().trial.number == 250);
   }
 
-  awaitable<void> best(Case& here) {
-    const std::vector<StoreEvent> events =
-        StoreScript()
-            .succeeded(1, "3")
-            .succeeded(2, "{\"default\": -1.5}")
-            .succeeded(3, "NaN")
-            .failed(4)
-            .succeeded(5, "-1.5")
-            .succeeded(6, "20")
-            .succeeded(7, "\"text\"")
-            .ordered(8)
-            .events();
-    here.store->append(events);
-    TrialQuery query;
-    query.limit = 3;
-    query.best = Direction::minimize;
-    auto first = here.store->page(query);
-    const TrialPage least = co_await std::move(first);
-    query.best = Direction::maximize;
-    query.limit = 10;
-    auto second = here.store->page(query);
-    const TrialPage greatest = co_await std::move(second);
-    const auto ids = [](const TrialPage& page) {
-      std::string text;
-      for (const TrialJobDetail& trial : page.trials) text += std::to_string(trial.trial.number) + " ";
-      return text + (page.more ? "more" : "all");
-    };
-    report_.check(5, "the smallest results come first, equal ones by id", ids(least) == "2 5 1 more", ids(least));
-    report_.check(5, "or the largest, and only finite ones", ids(greatest) == "6 1 2 5 all", ids(greatest));
-  }
+  awaitable<void> best(Case& here) { return check_best(*here.store, report_); }
 
   awaitable<void> closes(Case& here) {
     StoreScript script;
@@ -2352,8 +2456,9 @@ struct TransportTrial {
   std::function<void(const EnvironmentVariables&)> report_garbage{};  ///< reports something that is no value
   /// Asks for the parameters of a phase and waits for them; absent where the transport brings none.
   std::function<Parameters(const EnvironmentVariables&, unsigned phase)> ask{};
-  bool waits = true;        ///< `report` returns when the values are acknowledged, not before
-  bool multi_phase = true;  ///< a running trial can be sent further parameters
+  bool waits = true;                          ///< `report` returns when the values are acknowledged, not before
+  bool multi_phase = true;                    ///< a running trial can be sent further parameters
+  Duration limit = std::chrono::seconds(20);  ///< for one case; what never comes is noticed by it
 };
 
 namespace detail {
@@ -2366,17 +2471,17 @@ class TransportSuite {
       : make_(make), make_store_(make_store), trial_(trial), report_(report) {}
 
   void run() {
-    one("open and close", &TransportSuite::opens_and_closes);
+    one(8, "open and close", &TransportSuite::opens_and_closes);
     if constexpr (TrialChannel<T>) {
-      one("values", &TransportSuite::values);
-      one("acknowledge", &TransportSuite::acknowledges);
-      one("settle", &TransportSuite::settles);
-      one("cancelled reader", &TransportSuite::reader_is_cancelled);
-      one("garbage", &TransportSuite::garbage);
-      if (trial_.ask) one("parameters", &TransportSuite::parameters);
-      if (trial_.ask && trial_.multi_phase) one("phases", &TransportSuite::phases);
-      one("closed reader", &TransportSuite::closes_its_reader);
-      if constexpr (requires(T& t) { t.resume(RunId{}); }) one("resume", &TransportSuite::resumes);
+      one(4, "values", &TransportSuite::values);
+      one(2, "acknowledge", &TransportSuite::acknowledges);
+      one(3, "settle", &TransportSuite::settles);
+      one(4, "cancelled reader", &TransportSuite::reader_is_cancelled);
+      one(5, "garbage", &TransportSuite::garbage);
+      if (trial_.ask) one(9, "parameters", &TransportSuite::parameters);
+      if (trial_.ask && trial_.multi_phase) one(6, "phases", &TransportSuite::phases);
+      one(10, "closed reader", &TransportSuite::closes_its_reader);
+      if constexpr (requires(T& t) { t.resume(RunId{}); }) one(11, "resume", &TransportSuite::resumes);
     }
   }
 
@@ -2394,14 +2499,12 @@ class TransportSuite {
   static constexpr RunId first{TrialId{3}, 0};
   static constexpr RunId second{TrialId{4}, 2};
 
-  void one(const char* name, awaitable<void> (TransportSuite::*body)(Case&)) {
-    try {
+  void one(int promise, const char* name, awaitable<void> (TransportSuite::*body)(Case&)) {
+    report_.run_case(promise, name, [this, body] {
       Runtime runtime;
       Case here(runtime.context(), make_(), make_store_());
       runtime.run(guarded(here, body));
-    } catch (const std::exception& error) {
-      report_.check(0, std::string("the case \"") + name + "\" runs to its end", false, error.what());
-    }
+    });
   }
 
   awaitable<void> guarded(Case& here, awaitable<void> (TransportSuite::*body)(Case&)) {
@@ -2411,7 +2514,7 @@ class TransportSuite {
     co_await std::move(opening);
     std::exception_ptr failure;
     try {
-      auto limited = async::with_timeout((this->*body)(here), std::chrono::seconds(20));
+      auto limited = async::with_timeout((this->*body)(here), trial_.limit);
       co_await std::move(limited);
     } catch (...) {
       failure = std::current_exception();
@@ -2472,6 +2575,9 @@ class TransportSuite {
     done = true;
   }
 
+  // Longer than an answer takes that comes too early.
+  static awaitable<void> moment(Case& here) { return here.context.clock().sleep_for(std::chrono::milliseconds(50)); }
+
   awaitable<TrialMessage> take(Case& here, bool acknowledge = true) {
     auto next = here.transport.next_message();
     TrialMessage message = co_await std::move(next);
@@ -2521,17 +2627,28 @@ class TransportSuite {
   }
 
   awaitable<void> acknowledges(Case& here) {
-    constexpr Receipt nobodys{0xffff'ffff'ffff};
-    auto unknown = here.transport.acknowledge(nobodys);
-    co_await std::move(unknown);
-    report_.check(2, "an unknown receipt is ignored", true);
     auto beginning = begin(here, first);
     const EnvironmentVariables environment = co_await std::move(beginning);
     bool answered = false;
     here.trials.spawn(note(report(here, environment, intermediates(first, 0, 1)), answered));
     auto taking = take(here, false);
     const TrialMessage message = co_await std::move(taking);
+    auto early = moment(here);
+    co_await std::move(early);
     if (trial_.waits) report_.check(2, "a trial gets no answer before its value is acknowledged", !answered);
+    const bool before = answered;
+    std::string refused;
+    try {
+      constexpr Receipt nobodys{0xffff'ffff'ffff};
+      auto unknown = here.transport.acknowledge(nobodys);
+      co_await std::move(unknown);
+    } catch (const std::exception& error) {
+      refused = error.what();
+    }
+    auto mistaken = moment(here);
+    co_await std::move(mistaken);
+    report_.check(2, "an unknown receipt is ignored: it is no error and answers nobody",
+                  refused.empty() && answered == before, refused);
     auto answering = here.transport.acknowledge(message.receipt);
     co_await std::move(answering);
     auto ending = here.trials.join();
@@ -2556,13 +2673,21 @@ class TransportSuite {
       co_await std::move(last);
       auto written = here.trials.join();
       co_await std::move(written);
-      auto settling = here.transport.settle(first);
-      co_await std::move(settling);
-      report_.check(3, "settling a run whose values were taken returns", true);
+      bool returned = true;
+      try {
+        auto settling = async::with_timeout(here.transport.settle(first), trial_.limit / 2);
+        co_await std::move(settling);
+      } catch (const Error& error) {
+        if (error.code() != make_error_code(Errc::timed_out)) throw;
+        returned = false;
+      }
+      report_.check(3, "settling a run whose values were taken returns", returned);
       co_return;
     }
     bool settled = false;
     here.trials.spawn(note(here.transport.settle(first), settled));
+    auto waiting = moment(here);
+    co_await std::move(waiting);
     report_.check(3, "settling waits until the values were taken", !settled);
     auto last = take(here);
     const TrialMessage message = co_await std::move(last);
@@ -2575,14 +2700,18 @@ class TransportSuite {
     auto beginning = begin(here, first);
     const EnvironmentVariables environment = co_await std::move(beginning);
     std::vector<TrialMessage> heard;
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < 4; ++round) {
+      // The first rounds end with nothing, the others when something may just have come.
+      if (round == 2) here.trials.spawn(report(here, environment, intermediates(first, 0, 3)));
       try {
-        auto limited = async::with_timeout(take(here), std::chrono::milliseconds(5));
+        auto limited = async::with_timeout(here.transport.next_message(), std::chrono::milliseconds(5));
         heard.push_back(co_await std::move(limited));
       } catch (const Error&) {
+        continue;
       }
+      auto answering = here.transport.acknowledge(heard.back().receipt);
+      co_await std::move(answering);
     }
-    here.trials.spawn(report(here, environment, intermediates(first, 0, 3)));
     while (heard.size() < 3) {
       auto taking = take(here);
       heard.push_back(co_await std::move(taking));
@@ -2775,10 +2904,16 @@ class TunerSuite {
     return outcome_of(k, std::move(parameters), TrialJobStatus::succeeded, value);
   }
 
+  // A suggestion that does not fit, as text; empty for one that does.
+  static std::string misfit(const SearchSpace& space, const std::optional<Parameters>& answer) {
+    if (!answer) return "nothing";
+    return space.to_point(*answer) ? std::string() : answer->text();
+  }
+
   void check_fit(int promise, const std::string& what, const SearchSpace& space,
                  const std::optional<Parameters>& answer) {
-    const bool fits = answer && space.to_point(*answer).has_value();
-    if (!fits) report_.check(promise, what, false, answer ? answer->text() : "nothing");
+    const std::string seen = misfit(space, answer);
+    if (!seen.empty()) report_.check(promise, what, false, seen);
   }
 
   // One after the other, each with its result; the texts of the suggestions, and the outcomes for a resume.
@@ -2845,29 +2980,35 @@ class TunerSuite {
         {TrialJobStatus::failed, std::nullopt},        {TrialJobStatus::succeeded, std::nullopt},
         {TrialJobStatus::early_stopped, 0.5},          {TrialJobStatus::early_stopped, std::nullopt},
         {TrialJobStatus::user_canceled, std::nullopt}, {TrialJobStatus::succeeded, 0.25}};
+    std::string seen;
     for (std::uint64_t k = 0; k < setup_.rounds; ++k) {
       std::optional<Parameters> answer = tuner.generate(ParameterId{k});
-      check_fit(4, "after trials without a value it goes on", setup_.space, answer);
-      if (!answer) return;
+      seen = misfit(setup_.space, answer);
+      if (!seen.empty()) break;
       const auto& [status, value] = ends[k % ends.size()];
       tuner.observe(outcome_of(k, std::move(*answer), status, value));
     }
-    report_.check(4, "trials that failed, were stopped or have no value do not break it", true);
+    report_.check(4, "after trials that failed, were stopped or have no value it goes on", seen.empty(), seen);
   }
 
   void takes_any_order() {
     T tuner = make_();
     tuner.start(setup_.space, Objectives(maximize));
     std::uint64_t next = 0;
-    for (int batch = 0; batch < 5; ++batch) {
+    std::string seen;
+    for (int batch = 0; batch < 5 && seen.empty(); ++batch) {
       std::vector<TrialOutcome> in_flight;
-      for (int one = 0; one < 8; ++one, ++next)
-        if (std::optional<Parameters> answer = tuner.generate(ParameterId{next}))
-          in_flight.push_back(good(next, std::move(*answer)));
+      for (int one = 0; one < 8; ++one, ++next) {
+        std::optional<Parameters> answer = tuner.generate(ParameterId{next});
+        // It may want a result before it goes on, but nothing flies before the first of a batch.
+        if (!answer && one > 0) continue;
+        if (seen = misfit(setup_.space, answer); !seen.empty()) break;
+        in_flight.push_back(good(next, std::move(*answer)));
+      }
       for (std::size_t at = in_flight.size(); at-- > 0;) tuner.observe(in_flight[at]);
     }
-    check_fit(4, "results in any order leave it able to suggest", setup_.space, tuner.generate(ParameterId{next}));
-    report_.check(4, "eight trials at a time, observed in reverse, do not break it", true);
+    if (seen.empty()) seen = misfit(setup_.space, tuner.generate(ParameterId{next}));
+    report_.check(4, "after results in any order it goes on", seen.empty(), seen);
   }
 
   void follows_the_space() {
