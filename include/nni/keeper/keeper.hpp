@@ -99,7 +99,7 @@ class Keeper {
 
   /// Sets who receives records, each when it has been written.
   void on_records(Listener listener);
-  /// Sets who is told that records cannot be written for now, and when that is over.
+  /// Sets who is told that records cannot be written for now, at once if that is so already, and when that is over.
   void on_trouble(TroubleListener listener);
 
   /// Calls back when the last run has ended and everything is written; at once when that is so.

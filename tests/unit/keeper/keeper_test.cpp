@@ -61,6 +61,10 @@ class Observed {
     keeper_->on_records([this](std::string_view frames, std::uint64_t first, std::uint64_t end) {
       take(frames, first, end);
     });
+    listen_for_trouble();
+  }
+
+  void listen_for_trouble() {
     keeper_->on_trouble([this](const std::string& text) {
       troubles.push_back(text);
       changed_.notify();
@@ -357,6 +361,12 @@ CO_TEST_CASE("keeper: while its disk is full nothing is acknowledged or lost, an
   REQUIRE(::write(go.native_handle(), "x", 1) == 1);
   co_await observed.trouble(1);
   CHECK_THAT(observed.troubles.at(0), Catch::Contains("No space left") && Catch::Contains("trials wait"));
+  // Who comes later hears of it too.
+  std::string late;
+  observed.keeper().on_trouble([&late](const std::string& text) { late = text; });
+  CHECK(late == observed.troubles.at(0));
+  observed.listen_for_trouble();
+  CHECK(observed.troubles.size() == 2);
   observed.start(2, "exit 3");
   // The trial waits for its answer, and nobody hears of what is not written.
   for (int turn = 0; turn < 100; ++turn) co_await boost::asio::post(ctx.executor(), boost::asio::use_awaitable);
@@ -376,8 +386,8 @@ CO_TEST_CASE("keeper: while its disk is full nothing is acknowledged or lost, an
   CHECK(::read(there.native_handle(), &byte, 1) == 1);  // it was answered, and went on
   CHECK(ends[started.run].succeeded());
   CHECK(ends[RunId{TrialId{2}, 0}].code == 3);
-  REQUIRE(observed.troubles.size() == 2);
-  CHECK(observed.troubles.at(1).empty());
+  REQUIRE(observed.troubles.size() == 3);
+  CHECK(observed.troubles.at(2).empty());
   CHECK(observed.told == 5);
 
   // All of it is in the spool for a manager that comes later.

@@ -122,6 +122,11 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
 
   std::size_t live() const noexcept { return runs_.size(); }
 
+  void on_trouble(Keeper::TroubleListener listener) {
+    trouble_listener_ = std::move(listener);
+    if (trouble_listener_ && !trouble_.empty()) trouble_listener_(trouble_);
+  }
+
   Keeper::Listener listener_;
   Keeper::TroubleListener trouble_listener_;
   std::function<void()> idle_listener_;
@@ -199,7 +204,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   std::string frames_;             // records that are not written yet, as frames
   std::uint64_t frames_from_ = 0;  // position of the first one
   bool flush_posted_ = false;
-  bool in_trouble_ = false;
+  std::string trouble_;  // why records cannot be written for now; empty: they can
   boost::asio::steady_timer write_timer_;
   std::vector<trial::ChannelMessage> after_write_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Final>> finals_;  // by position

@@ -32,7 +32,7 @@ NNI_INLINE void Keeper::kill_all(StopReason why) { core_->kill_all(why); }
 NNI_INLINE void Keeper::send(RunId run, std::string record) { core_->send(run, std::move(record)); }
 NNI_INLINE void Keeper::acknowledge(const std::vector<AcknowledgedRange>& ranges) { core_->acknowledge(ranges); }
 NNI_INLINE void Keeper::on_records(Listener listener) { core_->listener_ = std::move(listener); }
-NNI_INLINE void Keeper::on_trouble(TroubleListener listener) { core_->trouble_listener_ = std::move(listener); }
+NNI_INLINE void Keeper::on_trouble(TroubleListener listener) { core_->on_trouble(std::move(listener)); }
 
 NNI_INLINE void Keeper::on_idle(std::function<void()> listener) {
   core_->idle_listener_ = std::move(listener);

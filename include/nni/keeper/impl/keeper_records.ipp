@@ -122,7 +122,7 @@ NNI_INLINE std::uint64_t KeeperCore::append(const Record& record, bool keep) {
 }
 
 NNI_INLINE void KeeperCore::flush_soon() {
-  if (flush_posted_ || in_trouble_) return;
+  if (flush_posted_ || !trouble_.empty()) return;
   flush_posted_ = true;
   boost::asio::post(executor_, [self = shared_from_this()] {
     self->flush_posted_ = false;
@@ -134,12 +134,11 @@ NNI_INLINE void KeeperCore::flush() {
   if (closed_) return;
   if (const int error = spool_.flush()) {
     // Nothing is told before it is written, so trials and manager wait with us.
-    if (!std::exchange(in_trouble_, true)) {
-      const std::string text =
-          "the spool in " + keeper_directory(options_.directory).string() + " cannot be written (" +
-          std::strerror(error) + "); trials wait until there is room";
-      log_.error("keeper", text);
-      if (trouble_listener_) trouble_listener_(text);
+    if (trouble_.empty()) {
+      trouble_ = "the spool in " + keeper_directory(options_.directory).string() + " cannot be written (" +
+                 std::strerror(error) + "); trials wait until there is room";
+      log_.error("keeper", trouble_);
+      if (trouble_listener_) trouble_listener_(trouble_);
     }
     write_timer_.expires_after(write_retry);
     write_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& failure) {
@@ -147,7 +146,7 @@ NNI_INLINE void KeeperCore::flush() {
     });
     return;
   }
-  if (std::exchange(in_trouble_, false)) {
+  if (!std::exchange(trouble_, {}).empty()) {
     log_.info("keeper", "the spool can be written again");
     if (trouble_listener_) trouble_listener_({});
   }

@@ -133,6 +133,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   std::string broken_;   // why the last open connection ended
   std::shared_ptr<keeper::Client> client_;
   keeper::Welcome welcome_;
+  bool in_trouble_ = false;           // the keeper cannot write
   bool refused_ = false;              // by the keeper, with a sentence
   std::vector<keeper::Record> held_;  // records that came before `adopt`
   std::size_t held_bytes_ = 0;

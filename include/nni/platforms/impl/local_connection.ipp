@@ -225,6 +225,7 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
       context_->log().info("local", "the keeper can write again");
     else
       context_->log().error("local", text);
+    in_trouble_ = !text.empty();
     if (trouble_listener_) trouble_listener_(text);
   };
   events.finished = [this] {
@@ -247,6 +248,8 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
 /// it may not have heard is sent again.
 NNI_INLINE void LocalCore::welcomed(keeper::Welcome what) {
   welcome_ = std::move(what);
+  // A keeper that still is in trouble says so again.
+  if (std::exchange(in_trouble_, false) && trouble_listener_) trouble_listener_({});
   if (welcome_.next_position < seen_end_) {  // another spool: somebody removed ours
     seen_end_ = 0;
     end_positions_.clear();
