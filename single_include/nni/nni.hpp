@@ -385,8 +385,8 @@ class MedianStop {
   NNI_LAZY explicit MedianStop(MedianStopOptions options = {});
 
   void start(const Objectives& goals);
-  NNI_LAZY [[nodiscard]] Verdict assess(const RunId& run, std::span<const double> history);
-  NNI_LAZY void trial_ended(const RunId& run, bool succeeded);
+  NNI_LAZY [[nodiscard]] Verdict assess(const RunId& run, std::span<const double> history);  ///< on a run's history
+  NNI_LAZY void trial_ended(const RunId& run, bool succeeded);  ///< of a run that succeeded or not
 
  private:
   /// The larger half of some losses as a heap with the smallest on top, the smaller half the other way round.
@@ -2535,7 +2535,7 @@ inline constexpr bool ends_come_last = false;
 
 template <class T>
   requires requires { T::ends_come_last; }
-inline constexpr bool ends_come_last<T> = T::ends_come_last;
+inline constexpr bool ends_come_last<T> = T::ends_come_last;  ///< as it says
 
 /// Brings messages for services that have no link of their own, perhaps through files of a storage.
 ///
@@ -2601,7 +2601,7 @@ inline constexpr bool hands_out_gpus = true;
 
 template <class S>
   requires requires { S::hands_out_gpus; }
-inline constexpr bool hands_out_gpus<S> = S::hands_out_gpus;
+inline constexpr bool hands_out_gpus<S> = S::hands_out_gpus;  ///< as it says
 
 }  // namespace nni
 
@@ -7624,7 +7624,7 @@ class InProcess {
   using role = nni::role::training_service;
   using mount_type = NoMount;
   static constexpr std::string_view platform = "in_process";
-  static constexpr bool ends_come_last = true;
+  static constexpr bool ends_come_last = true;  ///< an end is told behind all messages of its run
 
   /// @param trial    one trial; called with different handles, by several threads at once
   /// @param options  number of threads
@@ -13115,7 +13115,7 @@ class Keeper {
 
   /// Sets who receives records, each when it has been written.
   void on_records(Listener listener);
-  /// Sets who is told that records cannot be written for now, and when that is over.
+  /// Sets who is told that records cannot be written for now, at once if that is so already, and when that is over.
   void on_trouble(TroubleListener listener);
 
   /// Calls back when the last run has ended and everything is written; at once when that is so.
@@ -13860,6 +13860,11 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
 
   std::size_t live() const noexcept { return runs_.size(); }
 
+  void on_trouble(Keeper::TroubleListener listener) {
+    trouble_listener_ = std::move(listener);
+    if (trouble_listener_ && !trouble_.empty()) trouble_listener_(trouble_);
+  }
+
   Keeper::Listener listener_;
   Keeper::TroubleListener trouble_listener_;
   std::function<void()> idle_listener_;
@@ -13937,7 +13942,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   std::string frames_;             // records that are not written yet, as frames
   std::uint64_t frames_from_ = 0;  // position of the first one
   bool flush_posted_ = false;
-  bool in_trouble_ = false;
+  std::string trouble_;  // why records cannot be written for now; empty: they can
   boost::asio::steady_timer write_timer_;
   std::vector<trial::ChannelMessage> after_write_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Final>> finals_;  // by position
@@ -14248,7 +14253,7 @@ class Local {
   using role = nni::role::training_service;
   using mount_type = NoMount;
   static constexpr std::string_view platform = "local";
-  static constexpr bool ends_come_last = true;
+  static constexpr bool ends_come_last = true;  ///< an end is told behind all messages of its run
 
   /// @param options  settings; nothing is started yet
   explicit Local(LocalOptions options = {});
@@ -14429,6 +14434,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   std::string broken_;   // why the last open connection ended
   std::shared_ptr<keeper::Client> client_;
   keeper::Welcome welcome_;
+  bool in_trouble_ = false;           // the keeper cannot write
   bool refused_ = false;              // by the keeper, with a sentence
   std::vector<keeper::Record> held_;  // records that came before `adopt`
   std::size_t held_bytes_ = 0;
@@ -24493,7 +24499,7 @@ NNI_INLINE std::uint64_t KeeperCore::append(const Record& record, bool keep) {
 }
 
 NNI_INLINE void KeeperCore::flush_soon() {
-  if (flush_posted_ || in_trouble_) return;
+  if (flush_posted_ || !trouble_.empty()) return;
   flush_posted_ = true;
   boost::asio::post(executor_, [self = shared_from_this()] {
     self->flush_posted_ = false;
@@ -24505,12 +24511,11 @@ NNI_INLINE void KeeperCore::flush() {
   if (closed_) return;
   if (const int error = spool_.flush()) {
     // Nothing is told before it is written, so trials and manager wait with us.
-    if (!std::exchange(in_trouble_, true)) {
-      const std::string text =
-          "the spool in " + keeper_directory(options_.directory).string() + " cannot be written (" +
-          std::strerror(error) + "); trials wait until there is room";
-      log_.error("keeper", text);
-      if (trouble_listener_) trouble_listener_(text);
+    if (trouble_.empty()) {
+      trouble_ = "the spool in " + keeper_directory(options_.directory).string() + " cannot be written (" +
+                 std::strerror(error) + "); trials wait until there is room";
+      log_.error("keeper", trouble_);
+      if (trouble_listener_) trouble_listener_(trouble_);
     }
     write_timer_.expires_after(write_retry);
     write_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& failure) {
@@ -24518,7 +24523,7 @@ NNI_INLINE void KeeperCore::flush() {
     });
     return;
   }
-  if (std::exchange(in_trouble_, false)) {
+  if (!std::exchange(trouble_, {}).empty()) {
     log_.info("keeper", "the spool can be written again");
     if (trouble_listener_) trouble_listener_({});
   }
@@ -24592,7 +24597,7 @@ NNI_INLINE void Keeper::kill_all(StopReason why) { core_->kill_all(why); }
 NNI_INLINE void Keeper::send(RunId run, std::string record) { core_->send(run, std::move(record)); }
 NNI_INLINE void Keeper::acknowledge(const std::vector<AcknowledgedRange>& ranges) { core_->acknowledge(ranges); }
 NNI_INLINE void Keeper::on_records(Listener listener) { core_->listener_ = std::move(listener); }
-NNI_INLINE void Keeper::on_trouble(TroubleListener listener) { core_->trouble_listener_ = std::move(listener); }
+NNI_INLINE void Keeper::on_trouble(TroubleListener listener) { core_->on_trouble(std::move(listener)); }
 
 NNI_INLINE void Keeper::on_idle(std::function<void()> listener) {
   core_->idle_listener_ = std::move(listener);
@@ -27549,6 +27554,7 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
       context_->log().info("local", "the keeper can write again");
     else
       context_->log().error("local", text);
+    in_trouble_ = !text.empty();
     if (trouble_listener_) trouble_listener_(text);
   };
   events.finished = [this] {
@@ -27571,6 +27577,8 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
 /// it may not have heard is sent again.
 NNI_INLINE void LocalCore::welcomed(keeper::Welcome what) {
   welcome_ = std::move(what);
+  // A keeper that still is in trouble says so again.
+  if (std::exchange(in_trouble_, false) && trouble_listener_) trouble_listener_({});
   if (welcome_.next_position < seen_end_) {  // another spool: somebody removed ours
     seen_end_ = 0;
     end_positions_.clear();

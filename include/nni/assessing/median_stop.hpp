@@ -38,8 +38,8 @@ class MedianStop {
   NNI_LAZY explicit MedianStop(MedianStopOptions options = {});
 
   void start(const Objectives& goals);
-  NNI_LAZY [[nodiscard]] Verdict assess(const RunId& run, std::span<const double> history);
-  NNI_LAZY void trial_ended(const RunId& run, bool succeeded);
+  NNI_LAZY [[nodiscard]] Verdict assess(const RunId& run, std::span<const double> history);  ///< on a run's history
+  NNI_LAZY void trial_ended(const RunId& run, bool succeeded);  ///< of a run that succeeded or not
 
  private:
   /// The larger half of some losses as a heap with the smallest on top, the smaller half the other way round.

@@ -48,7 +48,7 @@ inline constexpr bool ends_come_last = false;
 
 template <class T>
   requires requires { T::ends_come_last; }
-inline constexpr bool ends_come_last<T> = T::ends_come_last;
+inline constexpr bool ends_come_last<T> = T::ends_come_last;  ///< as it says
 
 /// Brings messages for services that have no link of their own, perhaps through files of a storage.
 ///

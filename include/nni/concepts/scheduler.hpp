@@ -41,6 +41,6 @@ inline constexpr bool hands_out_gpus = true;
 
 template <class S>
   requires requires { S::hands_out_gpus; }
-inline constexpr bool hands_out_gpus<S> = S::hands_out_gpus;
+inline constexpr bool hands_out_gpus<S> = S::hands_out_gpus;  ///< as it says
 
 }  // namespace nni

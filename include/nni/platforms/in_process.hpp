@@ -41,7 +41,7 @@ class InProcess {
   using role = nni::role::training_service;
   using mount_type = NoMount;
   static constexpr std::string_view platform = "in_process";
-  static constexpr bool ends_come_last = true;
+  static constexpr bool ends_come_last = true;  ///< an end is told behind all messages of its run
 
   /// @param trial    one trial; called with different handles, by several threads at once
   /// @param options  number of threads

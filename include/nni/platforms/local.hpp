@@ -68,7 +68,7 @@ class Local {
   using role = nni::role::training_service;
   using mount_type = NoMount;
   static constexpr std::string_view platform = "local";
-  static constexpr bool ends_come_last = true;
+  static constexpr bool ends_come_last = true;  ///< an end is told behind all messages of its run
 
   /// @param options  settings; nothing is started yet
   explicit Local(LocalOptions options = {});
