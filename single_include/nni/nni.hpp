@@ -5059,8 +5059,7 @@ class Engine {
 // IWYU pragma: private, include <nni/experiment/engine.hpp>
 
 /// @file
-/// Bodies of `detail::Engine`: the loops that wait for records, messages, platform events and orders. Included by
-/// engine.hpp.
+/// Bodies of `detail::Engine`: the loops that wait for records, messages, events and orders. Included by engine.hpp.
 
 namespace nni::detail {
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /// @file
-/// Bodies of `detail::Engine`: the loops that wait for records, messages, platform events and orders. Included by
-/// engine.hpp.
+/// Bodies of `detail::Engine`: the loops that wait for records, messages, events and orders. Included by engine.hpp.
 
+#include <nni/concepts/metric_transport.hpp>
 #include <nni/experiment/engine.hpp>
 
 namespace nni::detail {
