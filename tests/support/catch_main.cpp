@@ -9,12 +9,15 @@
 #endif
 #include "support/catch.hpp"
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <string>
 #include <string_view>
+
+#include <unistd.h>
 
 namespace {
 
@@ -25,6 +28,10 @@ constexpr int exit_skipped = 77;
 constexpr int timeout_seconds = 120;
 // Each of their trials imports a Python package for a second or two of processor time; a busy machine has none to spare.
 constexpr int timeout_seconds_python = 600;
+
+// CTest kills without a word. A test that hangs ends itself before, and Catch2 says which assertion was its last.
+constexpr const char* limit_variable = "NNI_TEST_LIMIT";
+constexpr int seconds_to_say_so = 10;
 
 int skipped = 0;
 int finished = 0;
@@ -43,6 +50,13 @@ struct CountTests : ListenerBase {
   }
 };
 CATCH_REGISTER_LISTENER(CountTests)
+
+void end_after_limit() {
+  const char* const limit = std::getenv(limit_variable);
+  if (limit == nullptr) return;
+  std::signal(SIGALRM, [](int) { std::abort(); });
+  ::alarm(static_cast<unsigned>(std::atoi(limit)));
+}
 
 // A test name as an argument for Catch2 that selects this test and no other.
 std::string as_selection(std::string_view name) {
@@ -66,10 +80,11 @@ int write_ctest_script(Catch::Session& session, const char* program, const char*
     if (info.isHidden()) continue;
     const std::string name = bracketed(std::string(prefix) + ": " + std::string(info.name));
     const bool python = info.tagsAsString().find("[python]") != std::string::npos;
+    const int timeout = python ? timeout_seconds_python : timeout_seconds;
     // NoTests: a selection that matches nothing must fail, not pass by running nothing.
     script << "add_test(" << name << ' ' << path << ' ' << bracketed(as_selection(info.name)) << " -w NoTests)\n"
-           << "set_tests_properties(" << name << " PROPERTIES TIMEOUT "
-           << (python ? timeout_seconds_python : timeout_seconds) << " SKIP_RETURN_CODE " << exit_skipped << " LABELS "
+           << "set_tests_properties(" << name << " PROPERTIES TIMEOUT " << timeout << " ENVIRONMENT " << limit_variable
+           << '=' << timeout - seconds_to_say_so << " SKIP_RETURN_CODE " << exit_skipped << " LABELS "
            << bracketed(labels) << ")\n";
   }
   script.close();
@@ -94,6 +109,7 @@ int main(int argc, char* argv[]) {
   Catch::Session session;
   if (argc == 5 && std::string_view(argv[1]) == "--ctest")
     return write_ctest_script(session, argv[0], argv[2], argv[3], argv[4]);
+  end_after_limit();
   const int result = session.run(argc, argv);
   // A failure is a failure, and a run of many tests of which some were skipped has passed.
   if (result == 0 && skipped > 0 && skipped >= finished) return exit_skipped;
