@@ -5,8 +5,8 @@
 using namespace nni;
 using namespace nni_test;
 
-LOCAL_TEST_CASE("local: a killed manager's trials go on, and the next one gets their values and their real exit codes",
-                "[local][adoption]") {
+CO_TEST_CASE("local: a killed manager's trials go on, and the next one gets their values and their real exit codes",
+             "[local][adoption]") {
   Place place;
   Fifo reported(ctx, place, "reported");
   Fifo gate(ctx, place, "gate");
@@ -60,9 +60,8 @@ LOCAL_TEST_CASE("local: a killed manager's trials go on, and the next one gets t
   CHECK(place.processes().empty());
 }
 
-LOCAL_TEST_CASE(
-    "local: a keeper without manager ends with its last trial, and the next manager still learns everything",
-    "[local][adoption]") {
+CO_TEST_CASE("local: a keeper without manager ends with its last trial, and the next manager still learns everything",
+             "[local][adoption]") {
   Place place;
   Fifo there(ctx, place, "there");
   Fifo gate(ctx, place, "gate");
@@ -93,7 +92,7 @@ LOCAL_TEST_CASE(
   co_await local.clean_up();
 }
 
-LOCAL_TEST_CASE("local: an end whose values are recorded already is told by the report", "[local][adoption]") {
+CO_TEST_CASE("local: an end whose values are recorded already is told by the report", "[local][adoption]") {
   Place place;
   {
     ManagerProcess manager(ctx, place, 1, "keep", {program("local_trial").string(), "exit", "3"});
@@ -114,7 +113,7 @@ LOCAL_TEST_CASE("local: an end whose values are recorded already is told by the 
   co_await local.clean_up();
 }
 
-LOCAL_TEST_CASE("local: ends that are recorded are not told again", "[local][adoption]") {
+CO_TEST_CASE("local: ends that are recorded are not told again", "[local][adoption]") {
   Place place;
   Fifo gate(ctx, place, "gate");
   {
@@ -134,7 +133,7 @@ LOCAL_TEST_CASE("local: ends that are recorded are not told again", "[local][ado
   co_await local.clean_up();
 }
 
-LOCAL_TEST_CASE("local: a final value waits for the next manager, and the trial with it", "[local][adoption]") {
+CO_TEST_CASE("local: a final value waits for the next manager, and the trial with it", "[local][adoption]") {
   Place place;
   Fifo there(ctx, place, "there");
   {
@@ -160,7 +159,7 @@ LOCAL_TEST_CASE("local: a final value waits for the next manager, and the trial 
   co_await local.clean_up();
 }
 
-LOCAL_TEST_CASE("local: a second manager is refused and told who is there", "[local][adoption]") {
+CO_TEST_CASE("local: a second manager is refused and told who is there", "[local][adoption]") {
   Place place;
   platforms::Local first = place.local();
   co_await first.start(ctx);
@@ -182,7 +181,7 @@ LOCAL_TEST_CASE("local: a second manager is refused and told who is there", "[lo
   co_await first.clean_up();
 }
 
-LOCAL_TEST_CASE("local: trials that no record knows are ended by the next manager", "[local][adoption]") {
+CO_TEST_CASE("local: trials that no record knows are ended by the next manager", "[local][adoption]") {
   Place place;
   Fifo there(ctx, place, "there");
   {

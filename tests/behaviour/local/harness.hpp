@@ -47,9 +47,6 @@ extern char** environ;
 
 namespace nni_test {
 
-/// Tests of processes share the machine with others; the limit only ends what hangs.
-inline constexpr std::chrono::seconds process_watchdog{30};
-
 /// A fresh directory of an experiment. Its end kills what still runs for it and removes it.
 class Place {
  public:
@@ -262,23 +259,14 @@ inline nni::awaitable<void> ended(const nni::Context& ctx, pid_t pid) {
 
 }  // namespace nni_test
 
-#define NNI_LOCAL_TEST_CASE_(body, ...)                                                      \
-  static ::nni::awaitable<void> body(::nni::Context&);                                       \
-  TEST_CASE(__VA_ARGS__) { ::nni_test::run_coroutine(&body, ::nni_test::process_watchdog); } \
-  static ::nni::awaitable<void> body([[maybe_unused]] ::nni::Context& ctx)
-
-/// `CO_TEST_CASE` with a watchdog for processes.
-#define LOCAL_TEST_CASE(...) NNI_LOCAL_TEST_CASE_(NNI_CO_TEST_NAME_(__LINE__), __VA_ARGS__)
-
-#define NNI_LAUNCH_TEST_CASE_(body, ...)                                                                    \
-  static ::nni::awaitable<void> body(::nni::Context&, ::nni::platforms::Launch);                            \
-  TEST_CASE(__VA_ARGS__) {                                                                                  \
-    const auto launch = GENERATE(::nni::platforms::Launch::keeper, ::nni::platforms::Launch::direct);       \
-    INFO((launch == ::nni::platforms::Launch::keeper ? "through a keeper" : "directly"));                   \
-    ::nni_test::run_coroutine(                                                                              \
-        [launch](::nni::Context& context) { return body(context, launch); }, ::nni_test::process_watchdog); \
-  }                                                                                                         \
+#define NNI_LAUNCH_TEST_CASE_(body, ...)                                                              \
+  static ::nni::awaitable<void> body(::nni::Context&, ::nni::platforms::Launch);                      \
+  TEST_CASE(__VA_ARGS__) {                                                                            \
+    const auto launch = GENERATE(::nni::platforms::Launch::keeper, ::nni::platforms::Launch::direct); \
+    INFO((launch == ::nni::platforms::Launch::keeper ? "through a keeper" : "directly"));             \
+    ::nni_test::run_coroutine([launch](::nni::Context& context) { return body(context, launch); });   \
+  }                                                                                                   \
   static ::nni::awaitable<void> body([[maybe_unused]] ::nni::Context& ctx, ::nni::platforms::Launch launch)
 
-/// The same, once through a keeper and once directly; `launch` says which.
+/// `CO_TEST_CASE`, once through a keeper and once directly; `launch` says which.
 #define LAUNCH_TEST_CASE(...) NNI_LAUNCH_TEST_CASE_(NNI_CO_TEST_NAME_(__LINE__), __VA_ARGS__)

@@ -34,8 +34,8 @@ awaitable<void> end_without_keeper(Context& ctx, const Place& place, async::even
 
 }  // namespace
 
-LOCAL_TEST_CASE("local: when the keeper is killed its trials are ended and told as lost, and new ones run",
-                "[local][keeper]") {
+CO_TEST_CASE("local: when the keeper is killed its trials are ended and told as lost, and new ones run",
+             "[local][keeper]") {
   Place place;
   Fifo there(ctx, place, "there");
   platforms::Local local = place.local();
@@ -68,7 +68,7 @@ LOCAL_TEST_CASE("local: when the keeper is killed its trials are ended and told 
   CHECK(place.keeper() == 0);
 }
 
-LOCAL_TEST_CASE(
+CO_TEST_CASE(
     "local: when manager and keeper were killed, the next manager ends the trials and hears that they are lost",
     "[local][keeper]") {
   Place place;
@@ -97,8 +97,8 @@ LOCAL_TEST_CASE(
   co_await local.clean_up();
 }
 
-LOCAL_TEST_CASE("local: after a crash of a manager that launched directly, the left-overs are ended and run again",
-                "[local][keeper]") {
+CO_TEST_CASE("local: after a crash of a manager that launched directly, the left-overs are ended and run again",
+             "[local][keeper]") {
   Place place;
   Fifo there(ctx, place, "there");
   {
@@ -121,7 +121,7 @@ LOCAL_TEST_CASE("local: after a crash of a manager that launched directly, the l
   co_await local.clean_up();
 }
 
-LOCAL_TEST_CASE("local: a restarted machine makes all runs lost, and kills nobody", "[local][keeper]") {
+CO_TEST_CASE("local: a restarted machine makes all runs lost, and kills nobody", "[local][keeper]") {
   Place place;
   Fifo there(ctx, place, "there");
   {
@@ -146,7 +146,7 @@ LOCAL_TEST_CASE("local: a restarted machine makes all runs lost, and kills nobod
   co_await local.clean_up();
 }
 
-LOCAL_TEST_CASE("local: a path that is longer than a socket address may be works", "[local][keeper]") {
+CO_TEST_CASE("local: a path that is longer than a socket address may be works", "[local][keeper]") {
   Place place;
   const std::filesystem::path deep = place.path() / std::string(120, 'd') / std::string(80, 'e');
   std::filesystem::create_directories(deep);
@@ -163,7 +163,7 @@ LOCAL_TEST_CASE("local: a path that is longer than a socket address may be works
   co_await local.clean_up();
 }
 
-LOCAL_TEST_CASE("local: a keeper that is none is an error that names it", "[local][keeper]") {
+CO_TEST_CASE("local: a keeper that is none is an error that names it", "[local][keeper]") {
   Place place;
   platforms::Local wrong{{.launch = platforms::Launch::keeper, .keeper = "/bin/true"}};
   wrong.set_experiment_directory(place.path(), place.id());
@@ -200,8 +200,8 @@ TEST_CASE("local: a keeper that is lost just before the end leaves no other one 
   CHECK_FALSE(process::identify(place.keeper()));
 }
 
-LOCAL_TEST_CASE("local: what a keeper had kept is still told when it dies before the runs are adopted",
-                "[local][keeper]") {
+CO_TEST_CASE("local: what a keeper had kept is still told when it dies before the runs are adopted",
+             "[local][keeper]") {
   Place place;
   {
     ManagerProcess manager(ctx, place, 1, "keep", {program("local_trial").string(), "metric", "1.5", "exit", "3"});

@@ -89,8 +89,8 @@ LAUNCH_TEST_CASE("local: a trial for which no file can be opened fails with that
   co_await local.clean_up();
 }
 
-LOCAL_TEST_CASE("local: a keeper may open as many files as the system permits, and its trials as many as its manager",
-                "[local][faults]") {
+CO_TEST_CASE("local: a keeper may open as many files as the system permits, and its trials as many as its manager",
+             "[local][faults]") {
   Place place;
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);

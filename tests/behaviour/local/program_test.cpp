@@ -115,8 +115,8 @@ awaitable<void> start_keeper(Context& ctx, const Place& place) {
 
 }  // namespace
 
-LOCAL_TEST_CASE("nni-keeper: status shows who is there and what lives, also while a manager is connected",
-                "[local][program]") {
+CO_TEST_CASE("nni-keeper: status shows who is there and what lives, also while a manager is connected",
+             "[local][program]") {
   Place place;
   Fifo there(ctx, place, "there");
   platforms::Local local = place.local();
@@ -137,7 +137,7 @@ LOCAL_TEST_CASE("nni-keeper: status shows who is there and what lives, also whil
   co_await local.clean_up();
 }
 
-LOCAL_TEST_CASE("nni-keeper: stop ends the trials that a dead manager left, and the keeper", "[local][program]") {
+CO_TEST_CASE("nni-keeper: stop ends the trials that a dead manager left, and the keeper", "[local][program]") {
   Place place;
   Fifo there(ctx, place, "there");
   {
@@ -160,8 +160,8 @@ LOCAL_TEST_CASE("nni-keeper: stop ends the trials that a dead manager left, and 
   CHECK(status.text.find("no keeper runs") != std::string::npos);
 }
 
-LOCAL_TEST_CASE("nni-keeper: one that is told to end starts nothing more for its manager, and ends with its trials",
-                "[local][program]") {
+CO_TEST_CASE("nni-keeper: one that is told to end starts nothing more for its manager, and ends with its trials",
+             "[local][program]") {
   Place place;
   Fifo there(ctx, place, "there");
   co_await start_keeper(ctx, place);
@@ -184,7 +184,7 @@ LOCAL_TEST_CASE("nni-keeper: one that is told to end starts nothing more for its
   CHECK_FALSE(std::filesystem::exists(place.trial(run_of(3))));
 }
 
-LOCAL_TEST_CASE("nni-keeper: stop is answered also by a keeper that has nothing to stop", "[local][program]") {
+CO_TEST_CASE("nni-keeper: stop is answered also by a keeper that has nothing to stop", "[local][program]") {
   Place place;
   co_await start_keeper(ctx, place);
   const pid_t keeper = place.keeper();
@@ -208,7 +208,7 @@ TEST_CASE("nni-keeper: a socket that cannot be asked is not taken for the absenc
   CHECK_THROWS_WITH(keeper::ask_keeper(place.path(), false), Catch::Contains("cannot be reached"));
 }
 
-LOCAL_TEST_CASE("nni-keeper: a manager without standard files has a keeper with a log", "[local][program]") {
+CO_TEST_CASE("nni-keeper: a manager without standard files has a keeper with a log", "[local][program]") {
   Place place;
   RunLine work;
   work.line = "( exec 3>&1 <&- >&- 2>&-; exec " + program("nni-keeper").string() + " " + keeper::serve_argument + " " +
@@ -224,7 +224,7 @@ LOCAL_TEST_CASE("nni-keeper: a manager without standard files has a keeper with 
   CHECK_THAT(place.read(place.keeper_file("keeper.log")), Catch::Contains("serving experiment " + place.id().value));
 }
 
-LOCAL_TEST_CASE("nni-keeper: a shell script reads its parameters and reports", "[local][program]") {
+CO_TEST_CASE("nni-keeper: a shell script reads its parameters and reports", "[local][program]") {
   Place place;
   platforms::Local local = place.local();
   co_await local.start(ctx);
@@ -246,8 +246,8 @@ LOCAL_TEST_CASE("nni-keeper: a shell script reads its parameters and reports", "
   co_await local.clean_up();
 }
 
-LOCAL_TEST_CASE("nni-keeper: whoever talks nonsense to the socket is sent away, and nobody else notices",
-                "[local][program]") {
+CO_TEST_CASE("nni-keeper: whoever talks nonsense to the socket is sent away, and nobody else notices",
+             "[local][program]") {
   Place place;
   platforms::Local local = place.local();
   co_await local.start(ctx);

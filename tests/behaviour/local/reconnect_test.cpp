@@ -132,18 +132,18 @@ awaitable<void> check_orders_survive(Context& ctx, bool garbage) {
 
 }  // namespace
 
-LOCAL_TEST_CASE("local: orders that wait for their turn when the connection ends are carried out once, and told",
-                "[local][reconnect]") {
+CO_TEST_CASE("local: orders that wait for their turn when the connection ends are carried out once, and told",
+             "[local][reconnect]") {
   co_await check_orders_survive(ctx, false);
 }
 
-LOCAL_TEST_CASE("local: orders that wait for their turn when the keeper refuses a frame are carried out once, and told",
-                "[local][reconnect]") {
+CO_TEST_CASE("local: orders that wait for their turn when the keeper refuses a frame are carried out once, and told",
+             "[local][reconnect]") {
   co_await check_orders_survive(ctx, true);
 }
 
-LOCAL_TEST_CASE("local: a cancellation that the connection did not carry any more is sent over the next one",
-                "[local][reconnect]") {
+CO_TEST_CASE("local: a cancellation that the connection did not carry any more is sent over the next one",
+             "[local][reconnect]") {
   Place place;
   Fifo there(ctx, place, "there");
   platforms::Local local = place.local();
@@ -161,8 +161,8 @@ LOCAL_TEST_CASE("local: a cancellation that the connection did not carry any mor
   co_await local.clean_up();
 }
 
-LOCAL_TEST_CASE("local: orders that were cancelled while the connection was broken end once, and start once at most",
-                "[local][reconnect]") {
+CO_TEST_CASE("local: orders that were cancelled while the connection was broken end once, and start once at most",
+             "[local][reconnect]") {
   Place place;
   const Starts starts(place);
   platforms::Local local = place.local();
@@ -198,8 +198,8 @@ LOCAL_TEST_CASE("local: orders that were cancelled while the connection was brok
   CHECK(place.processes().empty());
 }
 
-LOCAL_TEST_CASE("local: the answer to a final value that the connection did not carry any more reaches its trial",
-                "[local][reconnect]") {
+CO_TEST_CASE("local: the answer to a final value that the connection did not carry any more reaches its trial",
+             "[local][reconnect]") {
   Place place;
   platforms::Local local = place.local();
   co_await local.start(ctx);
@@ -216,7 +216,7 @@ LOCAL_TEST_CASE("local: the answer to a final value that the connection did not 
   co_await local.clean_up();
 }
 
-LOCAL_TEST_CASE("local: a clean-up ends the trials also when the connection has just ended", "[local][reconnect]") {
+CO_TEST_CASE("local: a clean-up ends the trials also when the connection has just ended", "[local][reconnect]") {
   Place place;
   Fifo there(ctx, place, "there");
   platforms::Local local = place.local();
@@ -232,8 +232,8 @@ LOCAL_TEST_CASE("local: a clean-up ends the trials also when the connection has 
   CHECK(place.keeper() == 0);
 }
 
-LOCAL_TEST_CASE("local: orders that wait for their turn when the manager goes are adopted by the next one",
-                "[local][reconnect]") {
+CO_TEST_CASE("local: orders that wait for their turn when the manager goes are adopted by the next one",
+             "[local][reconnect]") {
   Place place;
   const Starts starts(place);
   std::optional<Halted> halted;

@@ -97,7 +97,7 @@ LAUNCH_TEST_CASE("local: what a trial prints is in the files of its directory", 
   co_await local.clean_up();
 }
 
-LOCAL_TEST_CASE("local: what a trial made beside its files is not read as a log", "[local]") {
+CO_TEST_CASE("local: what a trial made beside its files is not read as a log", "[local]") {
   Place place;
   platforms::Local local = place.local();
   co_await local.start(ctx);
@@ -389,7 +389,7 @@ LAUNCH_TEST_CASE("local: clean-up ends what still runs, whatever it ignores", "[
   CHECK(place.keeper() == 0);
 }
 
-LOCAL_TEST_CASE("local: discarded output leaves no files", "[local]") {
+CO_TEST_CASE("local: discarded output leaves no files", "[local]") {
   Place place;
   platforms::Local local{{.launch = platforms::Launch::direct, .output = platforms::Output::discard}};
   local.set_experiment_directory(place.path(), place.id());

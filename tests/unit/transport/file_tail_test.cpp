@@ -13,6 +13,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <nni/async/event.hpp>
 #include <nni/async/task_group.hpp>
 #include <nni/core/error.hpp>
 #include <nni/storage/local_directory.hpp>
@@ -63,6 +64,7 @@ class CountingDirectory : public LocalDirectory {
 
   awaitable<std::string> read(RemotePath path, std::uint64_t offset, std::size_t length) {
     read_end = std::max(read_end, offset);
+    asked.notify();
     if (failing) {
       ++failures;
       throw Error(Errc::storage_failed, "the storage is away");
@@ -70,6 +72,7 @@ class CountingDirectory : public LocalDirectory {
     return LocalDirectory::read(std::move(path), offset, length);
   }
 
+  async::event asked;
   std::uint64_t read_end = 0;
   bool failing = false;
   std::size_t failures = 0;
@@ -197,7 +200,7 @@ CO_TEST_CASE("file tail: what nobody takes waits in the file, and comes whole an
   for (std::uint32_t index = 0; index < count; ++index) file << value_record(MetricKind::intermediate, index, value);
   file.close();
 
-  while (storage.read_end < 16'000'000) co_await boost::asio::post(ctx.executor(), boost::asio::use_awaitable);
+  while (storage.read_end < 16'000'000) co_await storage.asked.wait();
   for (int turn = 0; turn < 1'000 && storage.read_end < 20'000'000; ++turn)
     co_await boost::asio::post(ctx.executor(), boost::asio::use_awaitable);
   CHECK(storage.read_end < 18'000'000);
@@ -233,7 +236,7 @@ CO_TEST_CASE("file tail: a storage that is away when a run ends is asked again",
   async::task_group ending(ctx);
   ending.spawn(tail.settle(run));
   const std::size_t before = storage.failures;
-  while (storage.failures < before + 3) co_await boost::asio::post(ctx.executor(), boost::asio::use_awaitable);
+  while (storage.failures < before + 3) co_await storage.asked.wait();
   storage.failing = false;
   const TrialMessage message = co_await tail.next_message();
   co_await ending.join();
