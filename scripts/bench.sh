@@ -17,6 +17,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 build=${NNI_BENCH_BUILD:-$root/build/bench}
+runner=$root/benchmarks/runner/bench.py
 only='' install=yes peers_only=no arguments=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -33,11 +34,11 @@ done
 
 [ "$install" = no ] || install_packages "${build_packages[@]}" python3
 if [ "$peers_only" = no ]; then
-  mapfile -t programs < <(python3 "$root/scripts/bench.py" --build "$build" --only "$only" --programs 2>/dev/null)
+  mapfile -t programs < <(python3 "$runner" --build "$build" --only "$only" --programs 2>/dev/null)
   if [ ${#programs[@]} != 0 ]; then
     phase "configuring the benchmarks" cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
       "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG" -DNNI_BUILD_TESTS=OFF -DNNI_BUILD_EXAMPLES=OFF -DNNI_BUILD_BENCHMARKS=ON
     phase "building the benchmarks" cmake --build "$build" -j "$(jobs)" --target "${programs[@]}"
   fi
 fi
-exec python3 "$root/scripts/bench.py" --build "$build" "${arguments[@]}"
+exec python3 "$runner" --build "$build" "${arguments[@]}"
