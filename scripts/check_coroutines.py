@@ -4,7 +4,8 @@
 usage: check_coroutines.py [--self-test] [FILE...]      without files: all sources that git knows
 
 In the same statement as co_await there must be no braces that initialise something, no lambda that captures
-by value, and no conditional operator. A line with the comment "co_await-ok: REASON" is let through.
+by value, and no conditional operator; and an assertion of Catch2, which names its argument twice, holds no co_await,
+because g++ then waits twice. A line with the comment "co_await-ok: REASON" is let through.
 """
 import re
 import subprocess
@@ -19,6 +20,7 @@ NOISE = re.compile(
 HEADER = re.compile(  # the end of what stands before a function body
     r"\)\s*(?:const\b|noexcept(?:\s*\([^()]*\))?|override\b|final\b|mutable\b|&&?|\s)*"
     r"(?:->[^;{}=]*|requires\b[^;{}]*)?$")
+ASSERTION = re.compile(r"\b(?:CHECK|REQUIRE)[A-Z_]*\s*(?=\()")
 OPEN, CLOSE = "([{", ")]}"
 
 
@@ -118,6 +120,11 @@ class Source:
                 line = self.text.count("\n", 0, at) + 1
                 if what and "co_await-ok:" not in self.raw_lines[line - 1]:
                     yield line, what
+        for match in ASSERTION.finditer(self.text):
+            argument = self.text[match.end():self.partner.get(match.end(), match.end())]
+            if re.search(r"\bco_await\b", argument):
+                line = self.text.count("\n", 0, match.start()) + 1
+                yield line, "co_await in an assertion, which may wait twice: name the value in a statement before"
 
     def problem_at(self, at):
         letter = self.text[at]
@@ -139,11 +146,13 @@ GOOD = ["auto a = co_await f(x);", "if (co_await f()) { g({1}); }", "auto w = f(
         "T x{}; co_await f(x);", "while (co_await next()) { }", "co_await f({1});  // co_await-ok: probe",
         "spawn(ex, [x]() -> awaitable<void> { co_await f(x); }, detached);", "switch (co_await f()) { case 1: { break; } }",
         "awaitable<void> f() requires C<T> { co_await g(); }", "if (a) { x = T{}; } co_await f();", "int n = 1'000; co_await f(n);",
-        "auto l = [x] { return T{x}; }; co_await f(l);", "try { co_await f(); } catch (...) { g({}); }", "CHECK(co_await f());"]
+        "auto l = [x] { return T{x}; }; co_await f(l);", "try { co_await f(); } catch (...) { g({}); }",
+        "auto got = co_await f(); CHECK(got == 3);"]
 BAD = ["co_await f({1, 2});", "co_await f(Options{.a = 1});", "co_await\n    f(T{});", "T t{co_await f(), 2};",
        "co_await f([x] { });", "co_await f([=] { });", "co_await f([x = std::move(y)]() mutable { });",
        "auto v = b ? co_await f() : T();", "co_await (b ? f(x) : g(y));", "std::vector<int> v{co_await a(), co_await b()};",
        "co_return co_await f(Options{});", "g(json::object{{k, co_await f()}});", "if (co_await f({})) { }",
+       "CHECK(co_await f());", "REQUIRE_THAT(g(co_await f()), Is(3));",
        "co_await [x]() -> awaitable<void> { co_return; }();", "co_await f([*this] { });", "auto x = T{1}.get(co_await f());"]
 
 

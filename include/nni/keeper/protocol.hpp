@@ -149,6 +149,7 @@ class LiveRun {
   RunId run;                  ///< trial and attempt
   process::Identity process;  ///< leader of its process group; pid 0 while its order waits for its turn
   TimePoint started{};        ///< wall clock; zero while its order waits
+  std::uint64_t phases = 0;   ///< further parameters that have come for it
 };
 
 /// The keeper introduces itself.

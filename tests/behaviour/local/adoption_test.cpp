@@ -159,6 +159,35 @@ CO_TEST_CASE("local: a final value waits for the next manager, and the trial wit
   co_await local.clean_up();
 }
 
+CO_TEST_CASE("local: further parameters go on where the manager before has stopped", "[local][adoption][multi-phase]") {
+  Place place;
+  TrialJobForm form = trial_form(3, "parameters parameters metric 1 parameters exit 0");
+  form.environment["MULTI_PHASE"] = "true";
+  {
+    platforms::Local before = place.local();
+    co_await before.start(ctx);
+    co_await submit(before, form);
+    co_await before.send(run_of(3), Parameters(R"({"x": 1.5})"));
+    const TrialMessage message = co_await before.next_message();
+    co_await before.acknowledge(message.receipt);
+  }
+
+  platforms::Local local = place.local();
+  co_await local.start(ctx);
+  std::vector<Intent> intents;
+  intents.push_back(intent_of(run_of(3)));
+  co_await local.adopt(std::move(intents));
+  co_await local.send(run_of(3), Parameters(R"({"x": 2.5})"));
+  const JobEnded end = co_await next_end(local);
+  co_await local.clean_up();
+
+  CHECK(end.end.succeeded());
+  const std::string asked = place.read(place.trial(run_of(3)) / "trial.stdout");
+  const std::string last = asked.substr(asked.find("1.5"));
+  CHECK_THAT(last, Catch::Contains(R"(\"parameter_id\": 2)") && Catch::Contains(R"(\"parameter_index\": 2)"));
+  CHECK_THAT(last, Catch::Contains("2.5"));
+}
+
 CO_TEST_CASE("local: a second manager is refused and told who is there", "[local][adoption]") {
   Place place;
   platforms::Local first = place.local();

@@ -96,6 +96,28 @@ class Starts {
   std::filesystem::path file_;
 };
 
+/// A run of `sdk_trial phases`: it reports the x of each set of parameters, and ends with the first below zero.
+TrialJobForm run_of_phases() {
+  TrialJobForm form = trial_form(1, "");
+  form.command = Command(std::vector<std::string>{program("sdk_trial").string(), "phases"});
+  form.environment["MULTI_PHASE"] = "true";
+  return form;
+}
+
+Parameters x_is(const char* x) { return Parameters(std::string("{\"x\": ") + x + "}"); }
+
+awaitable<std::vector<std::string>> next_values(platforms::Local& local, std::size_t count) {
+  std::vector<std::string> values;
+  while (values.size() < count) {
+    auto next = local.next_message();
+    const TrialMessage message = co_await std::move(next);
+    values.push_back(message.metric.value);
+    auto acknowledging = local.acknowledge(message.receipt);
+    co_await std::move(acknowledging);
+  }
+  co_return values;
+}
+
 awaitable<void> check_orders_survive(Context& ctx, bool garbage) {
   Place place;
   const Starts starts(place);
@@ -212,6 +234,48 @@ CO_TEST_CASE("local: the answer to a final value that the connection did not car
   const JobEnded end = co_await next_end(local);
 
   CHECK(message.metric.value == "0.9");
+  CHECK(end.end.succeeded());
+  co_await local.clean_up();
+}
+
+CO_TEST_CASE("local: further parameters that the connection did not carry any more reach their trial once, in order",
+             "[local][reconnect][multi-phase]") {
+  Place place;
+  platforms::Local local = place.local();
+  co_await local.start(ctx);
+  co_await submit(local, run_of_phases());
+  co_await local.send(run_of(1), x_is("1.5"));
+  const std::vector<std::string> before = co_await next_values(local, 2);
+
+  const Connection connection;
+  connection.hang_up();
+  for (const char* x : {"2.5", "3.5", "-4.5"}) co_await local.send(run_of(1), x_is(x));
+  const std::vector<std::string> after = co_await next_values(local, 3);
+  const JobEnded end = co_await next_end(local);
+
+  CHECK(before == std::vector<std::string>{"0.5", "1.5"});
+  CHECK(after == std::vector<std::string>{"2.5", "3.5", "-4.5"});
+  CHECK(end.end.succeeded());
+  co_await local.clean_up();
+}
+
+CO_TEST_CASE("local: further parameters that come before the turn of their run wait for it",
+             "[local][reconnect][multi-phase]") {
+  Place place;
+  platforms::Local local = place.local();
+  co_await local.start(ctx);
+  const Connection connection;
+  std::optional<Halted> halted(place);
+  boost::asio::co_spawn(ctx.executor(), submit(local, run_of_phases()), boost::asio::detached);
+  co_await connection.unread(ctx);
+  co_await local.send(run_of(1), x_is("1.5"));
+  co_await local.send(run_of(1), x_is("-2.5"));
+  halted.reset();
+
+  const std::vector<std::string> values = co_await next_values(local, 3);
+  const JobEnded end = co_await next_end(local);
+
+  CHECK(values == std::vector<std::string>{"0.5", "1.5", "-2.5"});
   CHECK(end.end.succeeded());
   co_await local.clean_up();
 }

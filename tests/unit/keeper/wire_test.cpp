@@ -144,6 +144,7 @@ TEST_CASE("protocol: greetings, templates, orders and acknowledgements read back
   welcome.live[0].run = some_run();
   welcome.live[0].process = process::Identity{1, 2};
   welcome.live[0].started = from_epoch_ms(3);
+  welcome.live[0].phases = 4;
 
   CHECK(decode_hello(bytes_of(hello)).value().environment == hello.environment);
   CHECK(decode_hello(bytes_of(hello)).value().owner == "me");
@@ -157,6 +158,7 @@ TEST_CASE("protocol: greetings, templates, orders and acknowledgements read back
   CHECK(known.restarted);
   REQUIRE(known.live.size() == 1);
   CHECK(known.live[0].process == welcome.live[0].process);
+  CHECK(known.live[0].phases == 4);
 
   check_strict(bytes_of(hello), decode_hello);
   check_strict(bytes_of(job), decode_job);

@@ -110,7 +110,13 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   void kill_all(StopReason why);
 
   void send(RunId run, std::string record) {
-    if (channel_ && runs_.contains(run)) channel_->send(run, std::move(record));
+    const auto found = runs_.find(run);
+    if (!channel_ || found == runs_.end()) return;
+    ++found->second.phases;
+    if (found->second.process.pid == 0)
+      found->second.early.push_back(std::move(record));
+    else
+      channel_->send(run, std::move(record));
   }
 
   void acknowledge(const std::vector<AcknowledgedRange>& ranges);
@@ -142,6 +148,8 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
     process::Identity process;  // pid 0: not started yet
     TimePoint started{};
     std::uint64_t started_position = 0;
+    std::uint64_t phases = 0;        // further parameters that have come
+    std::vector<std::string> early;  // of them, those that came before the turn of its order
     std::optional<StopReason> killed;
     std::string how_killed;
     std::vector<process::Identity> below;  // descendants when the kill began: they may lose their parent by it

@@ -67,6 +67,8 @@ NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
   if (prepared.wants_channel(order)) {
     channel = channel_->admit(order.run, order.record);
     if (prepared.has_phases(order)) channel_->expect_phases(order.run);
+    for (std::string& record : std::exchange(runs_.at(order.run).early, {}))
+      channel_->send(order.run, std::move(record));
   }
   const process::LaunchSpec* spec = &prepared.spec(order, name, channel);
   process::Launched launched = launcher_.launch(*spec);

@@ -183,6 +183,7 @@ NNI_INLINE Welcome KeeperCore::welcome() const {
     live.run = run;
     live.process = state.process;
     live.started = state.started;
+    live.phases = state.phases;
     result.live.push_back(live);
   }
   return result;

@@ -136,6 +136,7 @@ NNI_INLINE void encode(Writer& out, const Welcome& what) {
     out.run(live.run);
     detail::put_process(out, live.process);
     out.time(live.started);
+    out.number(live.phases);
   }
 }
 
@@ -153,6 +154,7 @@ NNI_INLINE Result<Welcome> decode_welcome(std::string_view payload) {
     live.run = in.run();
     live.process = detail::take_process(in);
     live.started = in.time();
+    live.phases = in.number();
     what.live.push_back(live);
   }
   return detail::checked(in, std::move(what), "welcome");

@@ -73,7 +73,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   /// A run that was submitted or adopted, and whose end was not taken yet.
   struct Tracked {
     ParameterId parameter;
-    std::uint64_t phases = 0;  // further parameters that were sent
+    std::uint64_t phases = 0;      // further parameters that were sent
+    std::deque<std::string> sent;  // the last of them, for a keeper that has not heard them
     JobId job;
     bool decided = false;  // started, or ended without
     bool ended = false;
@@ -102,6 +103,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   awaitable<void> greet_own_keeper();
   awaitable<void> greet(std::shared_ptr<keeper::Link> link);
   void welcomed(keeper::Welcome what);
+  void send_again(RunId run, Tracked& tracked, std::uint64_t heard);
   void go_live();
   void on_record(keeper::Record record);
   void on_caught_up();

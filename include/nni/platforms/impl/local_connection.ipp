@@ -244,8 +244,8 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
 }
 
 /// Compares what the keeper knows with what is known here. Whatever an earlier connection carried was carried out before
-/// the welcome, or is lost: an order that the keeper does not know is called lost and never starts, a cancellation that
-/// it may not have heard is sent again.
+/// the welcome, or is lost: an order that the keeper does not know is called lost and never starts; a cancellation that
+/// it may not have heard, and further parameters that it has not, are sent again.
 NNI_INLINE void LocalCore::welcomed(keeper::Welcome what) {
   welcome_ = std::move(what);
   // A keeper that still is in trouble says so again.
@@ -255,18 +255,26 @@ NNI_INLINE void LocalCore::welcomed(keeper::Welcome what) {
     end_positions_.clear();
     unacknowledged_.clear();
   }
-  std::unordered_set<RunId> known;
-  for (const keeper::LiveRun& live : welcome_.live) known.insert(live.run);
+  std::unordered_map<RunId, std::uint64_t> known;  // and the further parameters that have come for it
+  for (const keeper::LiveRun& live : welcome_.live) known.emplace(live.run, live.phases);
   for (const auto& [run, tracked] : runs_) {
     if (tracked->ended) continue;
     tracked->presumed.reset();
-    if (!known.contains(run))
+    const auto found = known.find(run);
+    if (found == known.end())
       tracked->presumed =
           JobEnd(EndKind::lost, 0,
                  "the keeper knows nothing of it since its connection to the manager ended (" + broken_ + ")");
     else if (tracked->cancelled)
       client_->kill(run, *tracked->cancelled);
+    else
+      send_again(run, *tracked, found->second);
   }
+}
+
+NNI_INLINE void LocalCore::send_again(RunId run, Tracked& tracked, std::uint64_t heard) {
+  while (!tracked.sent.empty() && tracked.phases - tracked.sent.size() < heard) tracked.sent.pop_front();
+  for (const std::string& record : tracked.sent) client_->send(run, record);
 }
 
 NNI_INLINE void LocalCore::on_closed(std::string reason, bool refused) {

@@ -18,6 +18,9 @@ namespace nni::platforms::detail {
 
 inline constexpr Duration clock_tolerance = std::chrono::seconds(1);
 
+/// Further parameters of one run that are kept until a keeper is known to have them; a trial asks for one at a time.
+inline constexpr std::size_t most_phases_on_their_way = 1'000;
+
 NNI_INLINE std::size_t size_of(const TrialMessage& message) {
   return message.metric.value.size() + message.text.size();
 }
@@ -267,9 +270,11 @@ NNI_INLINE awaitable<void> LocalCore::send(RunId run, Parameters parameters) {
   if (found == runs_.end() || found->second->ended)
     throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
   Tracked& tracked = *found->second;
-  const std::string record = trial::parameter_record(tracked.parameter, parameters, tracked.phases + 1);
+  std::string record = trial::parameter_record(tracked.parameter, parameters, tracked.phases + 1);
   if (client_) client_->send(run, record);
   ++tracked.phases;
+  tracked.sent.push_back(std::move(record));
+  if (tracked.sent.size() > most_phases_on_their_way) tracked.sent.pop_front();
 }
 
 // ---- adoption ---------------------------------------------------------------------------------------------------
@@ -298,6 +303,7 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
   JobReport report(intent.run, JobReport::State::running);
   const auto track = [this, &intent, &report] {
     const auto tracked = std::make_shared<Tracked>();
+    tracked->parameter = ParameterId{intent.run.trial.sequence()};
     tracked->job = report.job;
     tracked->decided = true;
     tracked->adopted = true;
@@ -312,6 +318,7 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
   const auto found = live.find(intent.run);
   if (found != live.end() && found->second->process.pid == 0) {  // its turn has not come: its start is an event
     const TrackedPtr tracked = track();
+    tracked->phases = found->second->phases;
     tracked->decided = false;
     tracked->adopted = false;
     return report;
@@ -323,7 +330,7 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
     const TimePoint begun = wall_clock_now() - process::age_of(found->second->process);
     if (begun - report.started > clock_tolerance || report.started - begun > clock_tolerance) report.started = begun;
     locate();
-    track();
+    track()->phases = found->second->phases;
     return report;
   }
   const keeper::Record* end = nullptr;
