@@ -12812,6 +12812,7 @@ class LiveRun {
   RunId run;                  ///< trial and attempt
   process::Identity process;  ///< leader of its process group; pid 0 while its order waits for its turn
   TimePoint started{};        ///< wall clock; zero while its order waits
+  std::uint64_t phases = 0;   ///< further parameters that have come for it
 };
 
 /// The keeper introduces itself.
@@ -13847,7 +13848,13 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   void kill_all(StopReason why);
 
   void send(RunId run, std::string record) {
-    if (channel_ && runs_.contains(run)) channel_->send(run, std::move(record));
+    const auto found = runs_.find(run);
+    if (!channel_ || found == runs_.end()) return;
+    ++found->second.phases;
+    if (found->second.process.pid == 0)
+      found->second.early.push_back(std::move(record));
+    else
+      channel_->send(run, std::move(record));
   }
 
   void acknowledge(const std::vector<AcknowledgedRange>& ranges);
@@ -13879,6 +13886,8 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
     process::Identity process;  // pid 0: not started yet
     TimePoint started{};
     std::uint64_t started_position = 0;
+    std::uint64_t phases = 0;        // further parameters that have come
+    std::vector<std::string> early;  // of them, those that came before the turn of its order
     std::optional<StopReason> killed;
     std::string how_killed;
     std::vector<process::Identity> below;  // descendants when the kill began: they may lose their parent by it
@@ -14373,7 +14382,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   /// A run that was submitted or adopted, and whose end was not taken yet.
   struct Tracked {
     ParameterId parameter;
-    std::uint64_t phases = 0;  // further parameters that were sent
+    std::uint64_t phases = 0;      // further parameters that were sent
+    std::deque<std::string> sent;  // the last of them, for a keeper that has not heard them
     JobId job;
     bool decided = false;  // started, or ended without
     bool ended = false;
@@ -14402,6 +14412,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   awaitable<void> greet_own_keeper();
   awaitable<void> greet(std::shared_ptr<keeper::Link> link);
   void welcomed(keeper::Welcome what);
+  void send_again(RunId run, Tracked& tracked, std::uint64_t heard);
   void go_live();
   void on_record(keeper::Record record);
   void on_caught_up();
@@ -24181,6 +24192,8 @@ NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
   if (prepared.wants_channel(order)) {
     channel = channel_->admit(order.run, order.record);
     if (prepared.has_phases(order)) channel_->expect_phases(order.run);
+    for (std::string& record : std::exchange(runs_.at(order.run).early, {}))
+      channel_->send(order.run, std::move(record));
   }
   const process::LaunchSpec* spec = &prepared.spec(order, name, channel);
   process::Launched launched = launcher_.launch(*spec);
@@ -24559,6 +24572,7 @@ NNI_INLINE Welcome KeeperCore::welcome() const {
     live.run = run;
     live.process = state.process;
     live.started = state.started;
+    live.phases = state.phases;
     result.live.push_back(live);
   }
   return result;
@@ -25167,6 +25181,7 @@ NNI_INLINE void encode(Writer& out, const Welcome& what) {
     out.run(live.run);
     detail::put_process(out, live.process);
     out.time(live.started);
+    out.number(live.phases);
   }
 }
 
@@ -25184,6 +25199,7 @@ NNI_INLINE Result<Welcome> decode_welcome(std::string_view payload) {
     live.run = in.run();
     live.process = detail::take_process(in);
     live.started = in.time();
+    live.phases = in.number();
     what.live.push_back(live);
   }
   return detail::checked(in, std::move(what), "welcome");
@@ -27572,8 +27588,8 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
 }
 
 /// Compares what the keeper knows with what is known here. Whatever an earlier connection carried was carried out before
-/// the welcome, or is lost: an order that the keeper does not know is called lost and never starts, a cancellation that
-/// it may not have heard is sent again.
+/// the welcome, or is lost: an order that the keeper does not know is called lost and never starts; a cancellation that
+/// it may not have heard, and further parameters that it has not, are sent again.
 NNI_INLINE void LocalCore::welcomed(keeper::Welcome what) {
   welcome_ = std::move(what);
   // A keeper that still is in trouble says so again.
@@ -27583,18 +27599,26 @@ NNI_INLINE void LocalCore::welcomed(keeper::Welcome what) {
     end_positions_.clear();
     unacknowledged_.clear();
   }
-  std::unordered_set<RunId> known;
-  for (const keeper::LiveRun& live : welcome_.live) known.insert(live.run);
+  std::unordered_map<RunId, std::uint64_t> known;  // and the further parameters that have come for it
+  for (const keeper::LiveRun& live : welcome_.live) known.emplace(live.run, live.phases);
   for (const auto& [run, tracked] : runs_) {
     if (tracked->ended) continue;
     tracked->presumed.reset();
-    if (!known.contains(run))
+    const auto found = known.find(run);
+    if (found == known.end())
       tracked->presumed =
           JobEnd(EndKind::lost, 0,
                  "the keeper knows nothing of it since its connection to the manager ended (" + broken_ + ")");
     else if (tracked->cancelled)
       client_->kill(run, *tracked->cancelled);
+    else
+      send_again(run, *tracked, found->second);
   }
+}
+
+NNI_INLINE void LocalCore::send_again(RunId run, Tracked& tracked, std::uint64_t heard) {
+  while (!tracked.sent.empty() && tracked.phases - tracked.sent.size() < heard) tracked.sent.pop_front();
+  for (const std::string& record : tracked.sent) client_->send(run, record);
 }
 
 NNI_INLINE void LocalCore::on_closed(std::string reason, bool refused) {
@@ -27747,6 +27771,9 @@ NNI_INLINE void LocalCore::drop() {
 namespace nni::platforms::detail {
 
 inline constexpr Duration clock_tolerance = std::chrono::seconds(1);
+
+/// Further parameters of one run that are kept until a keeper is known to have them; a trial asks for one at a time.
+inline constexpr std::size_t most_phases_on_their_way = 1'000;
 
 NNI_INLINE std::size_t size_of(const TrialMessage& message) {
   return message.metric.value.size() + message.text.size();
@@ -27997,9 +28024,11 @@ NNI_INLINE awaitable<void> LocalCore::send(RunId run, Parameters parameters) {
   if (found == runs_.end() || found->second->ended)
     throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
   Tracked& tracked = *found->second;
-  const std::string record = trial::parameter_record(tracked.parameter, parameters, tracked.phases + 1);
+  std::string record = trial::parameter_record(tracked.parameter, parameters, tracked.phases + 1);
   if (client_) client_->send(run, record);
   ++tracked.phases;
+  tracked.sent.push_back(std::move(record));
+  if (tracked.sent.size() > most_phases_on_their_way) tracked.sent.pop_front();
 }
 
 // ---- adoption ---------------------------------------------------------------------------------------------------
@@ -28028,6 +28057,7 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
   JobReport report(intent.run, JobReport::State::running);
   const auto track = [this, &intent, &report] {
     const auto tracked = std::make_shared<Tracked>();
+    tracked->parameter = ParameterId{intent.run.trial.sequence()};
     tracked->job = report.job;
     tracked->decided = true;
     tracked->adopted = true;
@@ -28042,6 +28072,7 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
   const auto found = live.find(intent.run);
   if (found != live.end() && found->second->process.pid == 0) {  // its turn has not come: its start is an event
     const TrackedPtr tracked = track();
+    tracked->phases = found->second->phases;
     tracked->decided = false;
     tracked->adopted = false;
     return report;
@@ -28053,7 +28084,7 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
     const TimePoint begun = wall_clock_now() - process::age_of(found->second->process);
     if (begun - report.started > clock_tolerance || report.started - begun > clock_tolerance) report.started = begun;
     locate();
-    track();
+    track()->phases = found->second->phases;
     return report;
   }
   const keeper::Record* end = nullptr;
