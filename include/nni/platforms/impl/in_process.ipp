@@ -118,7 +118,7 @@ class InProcess::Pool {
     return any;
   }
 
-  /// Asks every call to return and lets idle threads end.
+  /// Asks every call to return, lets idle threads end, and drops what threads have to tell from now on.
   void close() {
     {
       const std::lock_guard lock(mutex_);
@@ -131,6 +131,7 @@ class InProcess::Pool {
     for (Outbox& outbox : outboxes_) {
       const std::lock_guard lock(outbox.mutex);
       outbox.closing = true;
+      outbox.items.clear();
       outbox.space.notify_all();
     }
   }
@@ -172,6 +173,7 @@ class InProcess::Pool {
         outbox.full = true;
         outbox.space.wait(lock);
       }
+      if (outbox.closing) return;  // after clean-up there are no events
       outbox.items.push_back(std::move(item));
     }
     wake();

@@ -364,6 +364,9 @@ NNI_INLINE awaitable<void> LocalCore::clean_up() {
   client_.reset();
   phase_ = Phase::closed;
   runs_.clear();
+  events_.clear();
+  messages_.clear();
+  message_bytes_ = 0;
   if (own_keeper_) {
     if (own_session_) own_session_->close();
     auto closing = own_keeper_->close();
