@@ -37,8 +37,8 @@ namespace nni {
 ///  5. `cancel_trial_job` works in every state and returns when the request is accepted; the end arrives as an event;
 ///     an unknown run is `Errc::no_such_job`;
 ///  6. `next_event` is cancellable without losing an event;
-///  7. after `clean_up` there are no events, no processes, and no I/O object is left; it finishes within
-///     `ctx.shutdown_limit()`;
+///  7. after `clean_up` there are no events (`next_event` waits or throws), no processes, and no I/O object is left; it
+///     finishes within `ctx.shutdown_limit()`. It is called once, also where `start` failed or was never reached;
 ///  8. (`ResumableService`) `adopt` answers for every intent, also for one without a `JobId`: the platform finds it by
 ///     the name that derives from the run.
 ///

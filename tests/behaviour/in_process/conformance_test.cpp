@@ -1,6 +1,8 @@
 #include "support/catch.hpp"
 
+#include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
 #include <stdexcept>
 
@@ -11,8 +13,18 @@ using namespace nni;
 
 namespace {
 
+std::atomic<std::size_t> alive = 0;
+
+struct Alive {
+  Alive() { ++alive; }
+  Alive(const Alive&) = delete;
+  Alive& operator=(const Alive&) = delete;
+  ~Alive() { --alive; }
+};
+
 // The trial does what its parameters say.
 void act(TrialHandle& trial) {
+  const Alive now;
   const auto what = trial.parameter<std::string>("do");
   if (what == "fail") throw std::runtime_error("told to fail");
   if (what == "report") {
@@ -44,7 +56,8 @@ TEST_CASE("in process: keeps the promises of a training service", "[in_process][
       .succeeds = doing("nothing"),
       .fails = doing("fail"),
       .runs_until_stopped = doing("wait"),
-      .reports = doing("report")};
+      .reports = doing("report"),
+      .alive = [] { return alive.load(); }};
 
   const testing::ConformanceReport report = testing::check_training_service<platforms::InProcess>(
       [] { return platforms::InProcess(act, {.threads = 2}); }, trials);

@@ -1,5 +1,6 @@
 #include "behaviour/local/harness.hpp"
 
+#include <algorithm>
 #include <deque>
 
 #include <nni/testing/conformance.hpp>
@@ -37,12 +38,21 @@ TEST_CASE("local: keeps the promises of a training service", "[local][conformanc
     return form;
   };
   trials.reports = doing("metric 0.25 metric 0.5 final 0.75");
+  trials.kills_itself = doing("signal 9");
+  trials.failure_code = 9;
   std::deque<Place> places;  // one for each case: they use the same runs
+  trials.alive = [&places] { return places.back().processes().size(); };
 
   const testing::ConformanceReport report = testing::check_training_service<platforms::Local>(
-      [&places, launch] { return places.emplace_back().local(launch); }, trials);
+      [&places, launch] { return places.emplace_back().local(launch); }, trials,
+      [&places, launch] { return places.back().local(launch); });
 
   INFO(report.to_string());
   CHECK(report.passed());
+  // Only a keeper outlives its manager.
+  const bool adopts = std::any_of(report.checks().begin(), report.checks().end(), [](const testing::Check& check) {
+    return check.name == "adopt finds a run by its name alone, and it goes on";
+  });
+  CHECK(adopts == (launch == platforms::Launch::keeper));
   for (const Place& place : places) CHECK(place.processes().empty());
 }
