@@ -2624,8 +2624,8 @@ namespace nni {
 ///  5. `cancel_trial_job` works in every state and returns when the request is accepted; the end arrives as an event;
 ///     an unknown run is `Errc::no_such_job`;
 ///  6. `next_event` is cancellable without losing an event;
-///  7. after `clean_up` there are no events, no processes, and no I/O object is left; it finishes within
-///     `ctx.shutdown_limit()`;
+///  7. after `clean_up` there are no events (`next_event` waits or throws), no processes, and no I/O object is left; it
+///     finishes within `ctx.shutdown_limit()`. It is called once, also where `start` failed or was never reached;
 ///  8. (`ResumableService`) `adopt` answers for every intent, also for one without a `JobId`: the platform finds it by
 ///     the name that derives from the run.
 ///
@@ -27031,7 +27031,7 @@ class InProcess::Pool {
     return any;
   }
 
-  /// Asks every call to return and lets idle threads end.
+  /// Asks every call to return, lets idle threads end, and drops what threads have to tell from now on.
   void close() {
     {
       const std::lock_guard lock(mutex_);
@@ -27044,6 +27044,7 @@ class InProcess::Pool {
     for (Outbox& outbox : outboxes_) {
       const std::lock_guard lock(outbox.mutex);
       outbox.closing = true;
+      outbox.items.clear();
       outbox.space.notify_all();
     }
   }
@@ -27085,6 +27086,7 @@ class InProcess::Pool {
         outbox.full = true;
         outbox.space.wait(lock);
       }
+      if (outbox.closing) return;  // after clean-up there are no events
       outbox.items.push_back(std::move(item));
     }
     wake();
@@ -27708,6 +27710,9 @@ NNI_INLINE awaitable<void> LocalCore::clean_up() {
   client_.reset();
   phase_ = Phase::closed;
   runs_.clear();
+  events_.clear();
+  messages_.clear();
+  message_bytes_ = 0;
   if (own_keeper_) {
     if (own_session_) own_session_->close();
     auto closing = own_keeper_->close();

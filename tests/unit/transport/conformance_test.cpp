@@ -304,7 +304,8 @@ TEST_CASE("the suite names the promise that a transport breaks", "[transport][co
   CHECK_THAT(seen_of_http(Fault::answers_anybody), Catch::Contains("promise 2 broken: an unknown receipt is ignored"));
   CHECK_THAT(seen_of_http(Fault::never_settles, soon),
              Catch::Contains("promise 3 broken: settling a run whose values were taken returns"));
-  CHECK_THAT(seen_of_http(Fault::loses_when_cancelled, soon), Catch::Contains("promise 4 broken"));
+  // Half of the time is for the first value to come, and be lost.
+  CHECK_THAT(seen_of_http(Fault::loses_when_cancelled, 2 * soon), Catch::Contains("promise 4 broken"));
   CHECK_THAT(seen_of_http(Fault::drops_garbage, soon), Catch::Contains("promise 5 broken"));
   CHECK_THAT(seen_of_http(Fault::sends_nothing), Catch::Contains("promise 6 broken"));
   CHECK_THAT(seen_of_http(Fault::changes_address), Catch::Contains("promise 8 broken"));

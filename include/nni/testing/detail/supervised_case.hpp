@@ -182,7 +182,7 @@ class SupervisedCase {
   const std::string name_;
   const Duration limit_;
   const Duration patience_;  // for what was cancelled to end, and for an executor to answer
-  bool failed_ = false;  // of the thread of the case, like the next
+  bool failed_ = false;      // of the thread of the case, like the next
   bool idle_ = false;
 
   std::mutex mutex_;  // guards the following
