@@ -21,9 +21,6 @@ find_package(Boost 1.81 REQUIRED COMPONENTS json)
 
 file(GLOB_RECURSE nni_headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}" "include/nni/*.hpp")
 file(GLOB_RECURSE nni_bodies CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}" "include/nni/*.ipp")
-# It refuses to be included without separate compilation, so it cannot be checked as a header.
-list(REMOVE_ITEM nni_headers include/nni/src.hpp)
-list(APPEND nni_bodies include/nni/src.hpp)
 list(TRANSFORM nni_headers PREPEND "${PROJECT_SOURCE_DIR}/")
 list(TRANSFORM nni_bodies PREPEND "${PROJECT_SOURCE_DIR}/")
 

@@ -188,7 +188,6 @@ def is_testing(name):
 
 def join(sources, frame):
     """@returns the texts of nni.hpp and nni_testing.hpp"""
-    sources = {name: text for name, text in sources.items() if name != "nni/src.hpp"}
     headers = [name for name in sources if not is_body(name)]
     library = Joined(sources)
     for name in sorted(headers, key=lambda name: (name != "nni/nni.hpp", name)):
@@ -249,7 +248,7 @@ def check(root):
 def forward(root, folder):
     texts = {}
     for name in read_tree(root):
-        if not is_body(name) and name != "nni/src.hpp":
+        if not is_body(name):
             target = root / "single_include/nni" / ("nni_testing.hpp" if is_testing(name) else "nni.hpp")
             texts[name] = f'#pragma once\n#include "{target}"\n'
     write(folder, texts)

@@ -41,11 +41,11 @@ def problems_of(path, text):
         there = pathlib.PurePosixPath(name[len("nni/"):])
         if "detail" in there.parts:
             owner = there.parts[:there.parts.index("detail")]
-            if here.parts[:len(owner)] != owner and here.name != "src.hpp":
+            if here.parts[:len(owner)] != owner:
                 yield f"includes <{name}>: private parts are included from their own folder only"
-        if "impl" in there.parts and here.name != "src.hpp":
+        if "impl" in there.parts:
             if here != there.parent.parent / (there.stem + ".hpp") and here.parent != there.parent:
-                yield f"includes <{name}>: bodies are included by their own header and by src.hpp only"
+                yield f"includes <{name}>: bodies are included by their own header and by src/*.cpp only"
         if folder is None or folder == "testing":
             continue  # umbrella headers and test tools may include everything
         if len(there.parts) == 1:
@@ -71,12 +71,12 @@ def check(root):
         for problem in problems_of(path, file.read_text()):
             print(f"include/nni/{path}: {problem}")
             count += 1
-    sources = [root / "include/nni/src.hpp", *(root / "src").glob("*.cpp")]
-    compiled = {name for file in sources if file.exists() for name in INCLUDE.findall(file.read_text())}
+    sources = (root / "src").glob("*.cpp")
+    compiled = {name for file in sources for name in INCLUDE.findall(file.read_text())}
     for file in files:
         path = "nni/" + file.relative_to(root / "include/nni").as_posix()
         if file.suffix == ".ipp" and path not in compiled:
-            print(f"include/{path}: neither nni/src.hpp nor a file in src/ includes it, so nni::compiled lacks it")
+            print(f"include/{path}: no file in src/ includes it, so nni::compiled lacks it")
             count += 1
     print(f"check_layers: {len(files)} files, {count} problems")
     return count

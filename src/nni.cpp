@@ -1,2 +1,0 @@
-// Everything that needs no heavy client library.
-#include <nni/src.hpp>
