@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks who includes whom: includes point downwards only (docs/design.md, "Layers"). Also who asks what time it is: a
-limit is a span of steady time, so that a wall clock which is set changes none.
+limit is a span of steady time, so that a wall clock which is set changes none. And who opens files: one place does, which
+says whether links are followed.
 
 usage: check_layers.py [--self-test] [ROOT]
 """
@@ -19,6 +20,10 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.M)
 WALL = re.compile(r"system_clock::now|CLOCK_REALTIME|gettimeofday|\btime\(nullptr\)|\btime\(NULL\)")
 RECORDERS = {"async/impl/clock.ipp", "keeper/detail/keeper_core.hpp", "keeper/impl/run_if_asked.ipp",
              "platforms/detail/local_core.hpp", "trial/impl/channel_server.ipp"}  # they date records with it
+OPENS = re.compile(r"(?<![\w.>])::(open|open64|creat|openat|openat2|mkfifo)\(|\b(fopen|freopen|openat|creat)\(|"
+                   r"\bi?o?fstream\b|spawn_file_actions_addopen")
+OPENERS = {"files/impl/open.ipp",  # the place; and one that only builds for tests have
+           "core/crash_point.hpp"}
 LONGEST = 500  # lines
 
 
@@ -33,6 +38,8 @@ def problems_of(path, text):
         return
     if WALL.search(text) and path not in RECORDERS:
         yield "reads the wall clock: that is for the dates of records; limits and waits take Clock::steady_now"
+    if OPENS.search(text) and path not in OPENERS and folder != "testing":
+        yield "opens files by itself: nni/files/open.hpp does that, and says whether links are followed"
     for name in INCLUDE.findall(text):
         if HEAVY.search(name) and here.suffix != ".ipp":
             yield f"includes <{name}>: client libraries are included by .ipp files only"
@@ -71,6 +78,10 @@ def check(root):
         for problem in problems_of(path, file.read_text()):
             print(f"include/nni/{path}: {problem}")
             count += 1
+    for file in sorted((root / "src").rglob("*.cpp")):
+        if OPENS.search(file.read_text()):
+            print(f"{file.relative_to(root)}: opens files by itself: nni/files/open.hpp does that")
+            count += 1
     sources = (root / "src").glob("*.cpp")
     compiled = {name for file in sources for name in INCLUDE.findall(file.read_text())}
     for file in files:
@@ -101,9 +112,17 @@ def self_test():
     now = "const auto limit = std::chrono::system_clock::now() + span;\n"
     if not list(problems_of("session/ledger.hpp", now)) or list(problems_of("async/impl/clock.ipp", now)):
         wrong.append("a limit of wall time")
+    opens = ["const int file = ::open(path, O_RDONLY);\n", "std::ofstream(path) << text;\n", "std::ifstream in(path);\n",
+             "FILE* file = std::fopen(name, mode);\n", "openat(directory, name, flags);\n", "::creat(name, 0644);\n",
+             "::posix_spawn_file_actions_addopen(actions, 1, path, flags, mode);\n"]
+    calls = ["files::open_own(path, O_RDWR);\n", "if (const auto failure = file_.open(path, Access::write)) return;\n",
+             "JournalFiles::open(home, id);\n", "system->open(path, flags, mode);\n", "core_->open();\n"]
+    wrong += [case for case in opens if not list(problems_of("keeper/impl/lock.ipp", case))]
+    wrong += [case for case in opens if list(problems_of("files/impl/open.ipp", case))]
+    wrong += [case for case in calls if list(problems_of("keeper/impl/lock.ipp", case))]
     for case in wrong:
         print(f"check_layers --self-test: wrong answer for {case}")
-    print(f"check_layers --self-test: {len(good) + len(bad) + 2} cases, {len(wrong)} wrong")
+    print(f"check_layers --self-test: {len(good) + len(bad) + len(opens) * 2 + len(calls) + 2} cases, {len(wrong)} wrong")
     return len(wrong)
 
 

@@ -13,5 +13,6 @@
 #include <nni/core/impl/time.ipp>
 #include <nni/files/impl/directory.ipp>
 #include <nni/files/impl/file.ipp>
+#include <nni/files/impl/open.ipp>
 #include <nni/files/impl/system.ipp>
 #include <nni/testing/impl/manual_clock.ipp>

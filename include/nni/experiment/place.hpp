@@ -4,8 +4,9 @@
 #include <filesystem>
 #include <string>
 
-#include <nni/core/error.hpp>
 #include <nni/core/ids.hpp>
+#include <nni/files/directory.hpp>
+#include <nni/files/system.hpp>
 
 namespace nni {
 
@@ -34,15 +35,11 @@ std::filesystem::path root_of(const Store& store) {
     return {};
 }
 
-/// Makes the experiment's directory.
-/// @throws Error  one sentence that says which directory and what to do
-inline void make_directory(const std::filesystem::path& directory) {
-  std::error_code failure;
-  std::filesystem::create_directories(directory, failure);
-  if (failure)
-    throw Error(boost::system::error_code(failure.value(), boost::system::system_category()),
-                "the experiment's directory \"" + directory.string() +
-                    "\" cannot be made; choose another place, or make its parent writable");
+/// Makes the experiment's directory, so that its name survives a loss of power.
+/// @throws Error  one sentence that says which directory and what to do, also for one in which another user may put
+///                links in the place of files
+inline void make_directory(const std::filesystem::path& directory, files::System& system = *files::System::real()) {
+  files::own_directory(system, directory);
 }
 
 }  // namespace detail

@@ -25,8 +25,27 @@ namespace nni::files {
 /// call has made and could not sync.
 /// @param system  makes the calls
 /// @param wanted  the directory
+/// @param mode    rights of `wanted` when it is made; those above it get 0755
 /// @returns       success also when it existed before
-[[nodiscard]] boost::system::error_code make_directories(System& system, const std::filesystem::path& wanted);
+[[nodiscard]] boost::system::error_code make_directories(
+    System& system, const std::filesystem::path& wanted, mode_t mode = 0755);
+
+/// Refuses a directory in which another user may put links in the place of files.
+///
+/// It belongs to this user or to root, and if everybody may write to it, it has the sticky bit. A file system that
+/// gives all files to one user, or keeps no rights, is taken as it is.
+/// @param directory  a link is followed: its name is the user's choice
+/// @throws Error  saying what to do; nothing when there is no such directory
+void require_own_directory(const std::filesystem::path& directory);
+
+/// Makes a directory of an experiment, with those above it, so that their names survive a loss of power; checks it as
+/// `require_own_directory` does.
+/// @param mode  rights of the last one; those above it get 0755. The mask of the process takes rights away as usual
+/// @throws Error  saying which directory, why not, and what to do
+void own_directory(System& system, const std::filesystem::path& directory, mode_t mode = 0755);
+
+/// The same for a directory inside one that `own_directory` has checked: no link is followed.
+void own_subdirectory(System& system, const std::filesystem::path& directory, mode_t mode = 0755);
 
 /// Gives a file new content so that at every moment, also after a loss of power, its name means either the old file
 /// or the whole new one.

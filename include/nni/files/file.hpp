@@ -19,10 +19,11 @@ namespace nni::files {
 
 /// How a file is opened.
 enum class Access : std::uint8_t {
-  read,    ///< it exists, and is only read
-  write,   ///< it exists, and is read and written
-  create,  ///< read and written; made when it is missing
-  replace  ///< read and written; emptied when it exists
+  read,     ///< it exists, and is only read
+  write,    ///< it exists, and is read and written
+  create,   ///< read and written; made when it is missing
+  replace,  ///< read and written; emptied when it exists
+  fresh     ///< read and written; it does not exist, and is made
 };
 
 /// A file whose owner has to know what became of each byte.

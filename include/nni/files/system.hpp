@@ -28,11 +28,11 @@ class System {
   /// The system as it is; shared by everybody who names no other.
   [[nodiscard]] static const std::shared_ptr<System>& real();
 
-  /// Opens a file: open(2).
+  /// Opens a file of an experiment: open(2), without following a link (see `open_own`).
   /// @param path   of the file
   /// @param flags  as for open(2); files are never inherited by programs that are started
   /// @param mode   rights of a file that is made
-  /// @returns      a descriptor
+  /// @returns      a descriptor; also a negative number that only `error_of` understands
   virtual int open(const std::filesystem::path& path, int flags, mode_t mode);
   /// Gives the descriptor `file` back: close(2).
   virtual void close(int file) noexcept;

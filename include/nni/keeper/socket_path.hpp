@@ -8,6 +8,7 @@
 
 #include <boost/asio/local/stream_protocol.hpp>
 
+#include <nni/files/open.hpp>
 namespace nni::keeper {
 
 /// The address of a Unix socket in a directory, however long its path is.
@@ -19,7 +20,7 @@ class SocketPath {
   /// @param directory  exists; otherwise binding and connecting fail with the reason
   /// @param name       of the socket
   SocketPath(const std::filesystem::path& directory, const std::string& name)
-      : directory_(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), name_(name) {}
+      : directory_(files::open_any(directory.c_str(), O_PATH | O_DIRECTORY)), name_(name) {}
   SocketPath(const SocketPath&) = delete;
   SocketPath& operator=(const SocketPath&) = delete;
   ~SocketPath() {

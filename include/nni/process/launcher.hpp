@@ -17,7 +17,7 @@ struct LaunchSpec {
   char* const* arguments = nullptr;           ///< null-terminated, the name of the program first
   char* const* environment = nullptr;         ///< null-terminated `NAME=value`
   const char* directory = nullptr;            ///< where it starts; null: where this process is
-  const char* standard_output = "/dev/null";  ///< absolute path of a file that is created or truncated
+  const char* standard_output = "/dev/null";  ///< absolute path of a file that is made, in place of what had the name
   const char* standard_error = "/dev/null";   ///< likewise
 };
 

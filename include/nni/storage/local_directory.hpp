@@ -58,6 +58,8 @@ class LocalDirectory {
 
  private:
   [[nodiscard]] std::filesystem::path resolve(const RemotePath& remote) const;
+  /// The same for what is replaced or removed: not the root.
+  [[nodiscard]] std::filesystem::path resolve_below(const RemotePath& remote) const;
 
   std::filesystem::path root_;
   Context* context_ = nullptr;

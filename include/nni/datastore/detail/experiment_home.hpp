@@ -23,6 +23,10 @@ void sync_directory(const std::filesystem::path& directory, files::System& syste
 /// @throws Error  `Errc::storage_failed`
 void make_directories(const std::filesystem::path& wanted, files::System& system = *files::System::real());
 
+/// Makes the experiment's directory and `db` in it, so that their names survive a loss of power.
+/// @throws Error  `Errc::storage_failed`, also where another user may put links in the place of files
+void make_home(const std::filesystem::path& home, files::System& system = *files::System::real());
+
 /// Refuses to begin an experiment anew beside the records of another kind of store, which it would hide.
 /// @param mine    file of this store; nothing is refused when it exists
 /// @param other   file name of the other kind

@@ -4,15 +4,17 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <nni/experiment/console.hpp>
+#include <nni/files/open.hpp>
 
 namespace nni {
 
@@ -106,18 +108,17 @@ NNI_INLINE std::filesystem::path stderr_file(const TrialJobDetail& trial) {
 }
 
 NNI_INLINE std::vector<Excerpt> read_excerpts(const Summary& summary, std::size_t lines) {
-  constexpr std::streamoff most = 8192;
+  constexpr std::size_t most = 8192;
   std::vector<Excerpt> excerpts;
   for (const TrialJobDetail& trial : summary.failures) {
     Excerpt& excerpt = excerpts.emplace_back();
     const std::filesystem::path file = stderr_file(trial);
-    std::ifstream in(file, std::ios::binary | std::ios::ate);
-    if (file.empty() || !in) continue;
+    std::string text;
+    if (file.empty() || files::read_and_close(files::open_own(file.c_str(), O_RDONLY), most + 1, true, text)) continue;
     excerpt.file = file;
-    const std::streamoff size = in.tellg();
-    in.seekg(std::max<std::streamoff>(0, size - most));
+    std::istringstream in(text);
     std::string line;
-    if (size > most) std::getline(in, line);  // the rest of a line whose beginning is not read
+    if (text.size() > most) std::getline(in, line);  // the rest of a line whose beginning is not read
     while (std::getline(in, line)) {
       if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
       excerpt.lines.push_back(line);

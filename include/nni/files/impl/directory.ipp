@@ -4,9 +4,26 @@
 #include <utility>
 #include <vector>
 
+#include <nni/core/error.hpp>
 #include <nni/files/directory.hpp>
+#include <nni/files/open.hpp>
 
 namespace nni::files {
+
+namespace detail {
+
+NNI_INLINE void make_or_throw(System& system, const std::filesystem::path& directory, mode_t mode) {
+  if (const auto failure = make_directories(system, directory, mode))
+    throw Error(failure, "the directory \"" + directory.string() +
+                             "\" cannot be made; choose another place, or make its parent writable");
+}
+
+[[nodiscard]] NNI_INLINE Error unusable(const std::filesystem::path& directory, boost::system::error_code reason) {
+  return Error(
+      Errc::storage_failed, "the directory \"" + directory.string() + "\" cannot be used: " + reason.message());
+}
+
+}  // namespace detail
 
 NNI_INLINE boost::system::error_code sync_directory(System& system, const std::filesystem::path& directory) {
   const int answer = system.sync_directory(directory.empty() ? std::filesystem::path(".") : directory);
@@ -14,7 +31,8 @@ NNI_INLINE boost::system::error_code sync_directory(System& system, const std::f
   return {-answer, boost::system::system_category()};
 }
 
-NNI_INLINE boost::system::error_code make_directories(System& system, const std::filesystem::path& wanted) {
+NNI_INLINE boost::system::error_code make_directories(
+    System& system, const std::filesystem::path& wanted, mode_t mode) {
   std::error_code failure;
   std::vector<std::filesystem::path> missing;
   std::filesystem::path at = std::filesystem::absolute(wanted).lexically_normal();
@@ -35,11 +53,30 @@ NNI_INLINE boost::system::error_code make_directories(System& system, const std:
     if (unsynced && !is_foreign) return unsynced;
   }
   for (; !missing.empty(); missing.pop_back()) {
-    const int answer = system.make_directory(missing.back(), 0777);
+    const int answer = system.make_directory(missing.back(), missing.size() == 1 ? mode : 0755);
     if (answer < 0 && answer != -EEXIST) return {-answer, boost::system::system_category()};
     if (const auto unsynced = sync_directory(system, missing.back().parent_path())) return unsynced;
   }
   return {};
+}
+
+NNI_INLINE void require_own_directory(const std::filesystem::path& directory) {
+  if (const auto failure = check_directory(directory, true)) throw detail::unusable(directory, failure);
+}
+
+NNI_INLINE void own_directory(System& system, const std::filesystem::path& directory, mode_t mode) {
+  detail::make_or_throw(system, directory, mode);
+  require_own_directory(directory);
+}
+
+NNI_INLINE void own_subdirectory(System& system, const std::filesystem::path& directory, mode_t mode) {
+  // Before it is made: nothing is made in what a link stands for.
+  boost::system::error_code failure = check_directory(directory, false);
+  if (!failure) {
+    detail::make_or_throw(system, directory, mode);
+    failure = check_directory(directory, false);
+  }
+  if (failure) throw detail::unusable(directory, failure);
 }
 
 NNI_INLINE boost::system::error_code replace_file(
@@ -47,8 +84,14 @@ NNI_INLINE boost::system::error_code replace_file(
     mode_t mode) {
   const std::filesystem::path fresh = path.string() + ".new";
   File next;
-  if (const auto failure = next.open(fresh, Access::replace, system, mode)) return failure;
-  boost::system::error_code failure = next.write(content, 0);
+  boost::system::error_code failure = next.open(fresh, Access::fresh, system, mode);
+  // A crash has left it, or somebody else has put it there: it is removed, not written to.
+  if (failure == boost::system::errc::file_exists) {
+    system->remove(fresh);
+    failure = next.open(fresh, Access::fresh, system, mode);
+  }
+  if (failure) return failure;
+  failure = next.write(content, 0);
   if (!failure) failure = next.sync();
   if (!failure) {
     const int answer = system->rename(fresh, path);

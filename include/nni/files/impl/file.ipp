@@ -6,18 +6,9 @@
 #include <fcntl.h>
 
 #include <nni/files/file.hpp>
+#include <nni/files/open.hpp>
 
 namespace nni::files {
-
-namespace detail {
-
-/// Success for everything that is not negative.
-[[nodiscard]] inline boost::system::error_code code_of(std::int64_t answer) {
-  if (answer >= 0) return {};
-  return {static_cast<int>(-answer), boost::system::system_category()};
-}
-
-}  // namespace detail
 
 NNI_INLINE File::File(File&& other) noexcept
     : system_(std::move(other.system_)), file_(std::exchange(other.file_, -1)), poison_(other.poison_.exchange(0)) {}
@@ -38,10 +29,11 @@ NNI_INLINE boost::system::error_code File::open(
   int flags = access == Access::read ? O_RDONLY : O_RDWR;
   if (access == Access::create) flags |= O_CREAT;
   if (access == Access::replace) flags |= O_CREAT | O_TRUNC;
+  if (access == Access::fresh) flags |= O_CREAT | O_EXCL;
   int file = 0;
   do file = system_->open(path, flags, mode);
   while (file == -EINTR);
-  if (file < 0) return detail::code_of(file);
+  if (file < 0) return error_of(file);
   file_ = file;
   return {};
 }
@@ -57,7 +49,7 @@ NNI_INLINE boost::system::error_code File::read(
   while (got < size) {
     const ssize_t part = system_->read(file_, to + got, size - got, offset + got);
     if (part == -EINTR) continue;
-    if (part < 0) return detail::code_of(part);
+    if (part < 0) return error_of(part);
     if (part == 0) break;
     got += static_cast<std::size_t>(part);
   }
@@ -78,8 +70,8 @@ NNI_INLINE boost::system::error_code File::write(std::string_view bytes, std::ui
   while (!bytes.empty()) {
     const ssize_t part = system_->write(file_, bytes.data(), bytes.size(), offset);
     if (part == -EINTR) continue;
-    if (part < 0) return detail::code_of(part);
-    if (part == 0) return detail::code_of(-ENOSPC);
+    if (part < 0) return error_of(part);
+    if (part == 0) return error_of(-ENOSPC);
     bytes.remove_prefix(static_cast<std::size_t>(part));
     offset += static_cast<std::uint64_t>(part);
   }
@@ -90,13 +82,13 @@ NNI_INLINE boost::system::error_code File::truncate(std::uint64_t size) {
   int answer = 0;
   do answer = system_->truncate(file_, size);
   while (answer == -EINTR);
-  return detail::code_of(answer);
+  return error_of(answer);
 }
 
 NNI_INLINE boost::system::error_code File::size(std::uint64_t& bytes) const {
   const std::int64_t answer = system_->size(file_);
   if (answer >= 0) bytes = static_cast<std::uint64_t>(answer);
-  return detail::code_of(answer);
+  return error_of(answer);
 }
 
 NNI_INLINE boost::system::error_code File::sync() {
@@ -104,12 +96,12 @@ NNI_INLINE boost::system::error_code File::sync() {
   int answer = 0;
   do answer = system_->sync(file_);
   while (answer == -EINTR);
-  if (answer < 0) set_poison(detail::code_of(answer));
+  if (answer < 0) set_poison(error_of(answer));
   return poison();  // another thread may have been first
 }
 
 NNI_INLINE boost::system::error_code File::poison() const noexcept {
-  return detail::code_of(-static_cast<std::int64_t>(poison_.load()));
+  return error_of(-static_cast<std::int64_t>(poison_.load()));
 }
 
 NNI_INLINE void File::set_poison(boost::system::error_code failure) noexcept {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <nni/files/open.hpp>
 #include <nni/files/system.hpp>
 
 namespace nni::files {
@@ -17,8 +18,7 @@ NNI_INLINE const std::shared_ptr<System>& System::real() {
 }
 
 NNI_INLINE int System::open(const std::filesystem::path& path, int flags, mode_t mode) {
-  const int file = ::open(path.c_str(), flags | O_CLOEXEC, mode);
-  return file >= 0 ? file : -errno;
+  return open_own(path.c_str(), flags, mode);
 }
 
 NNI_INLINE void System::close(int file) noexcept { ::close(file); }
@@ -45,8 +45,8 @@ NNI_INLINE std::int64_t System::size(int file) {
 NNI_INLINE int System::sync(int file) { return ::fdatasync(file) == 0 ? 0 : -errno; }
 
 NNI_INLINE int System::sync_directory(const std::filesystem::path& directory) {
-  const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return -errno;
+  const int file = open_any(directory.c_str(), O_RDONLY | O_DIRECTORY);
+  if (file < 0) return file;
   const int result = ::fsync(file) == 0 ? 0 : -errno;
   ::close(file);
   return result;

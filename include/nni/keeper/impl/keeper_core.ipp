@@ -16,6 +16,7 @@
 #include <boost/asio/post.hpp>
 
 #include <nni/core/crash_point.hpp>
+#include <nni/files/open.hpp>
 #include <nni/process/group.hpp>
 
 namespace nni::keeper::detail {
@@ -58,10 +59,13 @@ NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
 
   const std::string name = to_string(order.run);
   // For nobody else: the trial's library writes the address of its channel, with the token, into a log of its own there.
-  if (::mkdirat(trials_, name.c_str(), 0700) != 0 && errno != EEXIST)
-    return fail_start(
-        order.run,
-        "the output directory " + surroundings_.trials + "/" + name + " cannot be made: " + std::strerror(errno));
+  if (::mkdirat(trials_, name.c_str(), 0700) != 0) {
+    // One that is there may have been made by an earlier start of this run, or by somebody else.
+    const std::string directory = surroundings_.trials + "/" + name;
+    const auto refused = errno == EEXIST ? files::check_directory(directory, false) : files::error_of(-errno);
+    if (refused)
+      return fail_start(order.run, "the output directory " + directory + " cannot be made: " + refused.message());
+  }
 
   std::string channel;
   if (prepared.wants_channel(order)) {

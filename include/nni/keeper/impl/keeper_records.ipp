@@ -15,6 +15,8 @@
 
 #include <nni/core/crash_point.hpp>
 #include <nni/core/error.hpp>
+#include <nni/files/directory.hpp>
+#include <nni/files/open.hpp>
 #include <nni/process/group.hpp>
 
 namespace nni::keeper::detail {
@@ -29,17 +31,17 @@ inline constexpr std::size_t worth_freeing = 1024 * 1024;
 NNI_INLINE void KeeperCore::recover() {
   namespace fs = std::filesystem;
   const fs::path own = keeper_directory(options_.directory);
+  files::System& system = *files::System::real();
+  files::own_directory(system, options_.directory);
+  files::own_subdirectory(system, own, 0700);
   std::error_code failure;
-  fs::create_directories(own, failure);
-  if (!failure) fs::permissions(own, fs::perms::owner_all, failure);
-  if (!failure) fs::create_directories(surroundings_.trials, failure);
+  fs::permissions(own, fs::perms::owner_all, failure);  // of one that was there
   if (failure)
     throw Error(boost::system::error_code(failure.value(), boost::system::system_category()),
-                "the directories of the experiment cannot be made below " + options_.directory.string());
-  trials_ = ::open(surroundings_.trials.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (trials_ < 0)
-    throw Error(boost::system::error_code(errno, boost::system::system_category()),
-                "the directory " + surroundings_.trials + " cannot be opened");
+                "the rights of the directory " + own.string() + " cannot be changed");
+  files::own_subdirectory(system, surroundings_.trials);
+  trials_ = files::open_any(surroundings_.trials.c_str(), O_RDONLY | O_DIRECTORY);
+  if (trials_ < 0) throw Error(files::error_of(trials_), "the directory " + surroundings_.trials + " cannot be opened");
 
   NNI_CRASH_POINT("keeper: creation of the spool");
   const Lock::Before before = lock_.acquire(own / "lock");

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <nni/core/error.hpp>
+#include <nni/files/open.hpp>
 #include <nni/keeper/lock.hpp>
 #include <nni/process/identity.hpp>
 
@@ -19,11 +20,10 @@ NNI_INLINE Lock::~Lock() {
 
 NNI_INLINE Lock::Before Lock::acquire(const std::filesystem::path& path) {
   const auto fail = [&path](int error, const char* what) {
-    return Error(
-        boost::system::error_code(error, boost::system::system_category()), "the lock " + path.string() + " " + what);
+    return Error(files::error_of(-error), "the lock " + path.string() + " " + what);
   };
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file < 0) throw fail(errno, "cannot be opened");
+  const int file = files::open_own(path.c_str(), O_RDWR | O_CREAT, 0600);
+  if (file < 0) throw fail(-file, "cannot be opened");
   std::string content(256, '\0');
   const bool taken = ::flock(file, LOCK_EX | LOCK_NB) != 0;
   const int reason = errno;

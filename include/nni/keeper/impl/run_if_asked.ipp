@@ -18,6 +18,8 @@
 #include <boost/asio/io_context.hpp>
 
 #include <nni/core/error.hpp>
+#include <nni/files/directory.hpp>
+#include <nni/files/open.hpp>
 #include <nni/keeper/daemon.hpp>
 #include <nni/keeper/launch.hpp>
 #include <nni/process/launcher.hpp>
@@ -82,7 +84,7 @@ NNI_INLINE int serve(char** arguments) {
 
   // A manager may have closed these; files of ours that took their numbers would be replaced below.
   int null_file = -1;
-  do null_file = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  do null_file = files::open_any("/dev/null", O_RDWR);
   while (null_file >= 0 && null_file <= STDERR_FILENO);
 
   // The first process ends at once, so that its parent has nothing to wait for while the keeper lives.
@@ -102,9 +104,9 @@ NNI_INLINE int serve(char** arguments) {
   options.platform = arguments[3];
   try {
     const std::filesystem::path own = keeper_directory(options.directory);
-    std::error_code ignored;
-    std::filesystem::create_directories(own, ignored);
-    const int log_file = ::open((own / "keeper.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    files::own_directory(*files::System::real(), options.directory);
+    files::own_subdirectory(*files::System::real(), own, 0700);
+    const int log_file = files::open_own((own / "keeper.log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
     ::dup2(null_file, STDIN_FILENO);
     ::dup2(log_file >= 0 ? log_file : null_file, STDOUT_FILENO);
     ::dup2(log_file >= 0 ? log_file : null_file, STDERR_FILENO);

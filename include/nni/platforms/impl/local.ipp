@@ -6,11 +6,13 @@
 #if NNI_WITH_PROCESS
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
+
+#include <fcntl.h>
 
 #include <nni/async/offload.hpp>
 #include <nni/core/error.hpp>
+#include <nni/files/open.hpp>
 #include <nni/platforms/impl/local_connection.ipp>
 #include <nni/platforms/impl/local_core.ipp>
 #include <nni/platforms/impl/local_metadata.ipp>
@@ -23,17 +25,11 @@ inline constexpr std::size_t most_log_bytes = 16 * 1024 * 1024;
 
 /// The end of a file. Anything else that a trial may have made, a FIFO for instance, is not waited for.
 NNI_INLINE std::string read_tail(const std::filesystem::path& path, std::size_t most) {
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
-    throw Error(Errc::not_found, path.string() + " is not a file with text");
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) throw Error(Errc::not_found, "there is no file " + path.string());
-  const auto size = static_cast<std::size_t>(file.tellg());
-  const std::size_t wanted = std::min(size, most);
-  file.seekg(static_cast<std::streamoff>(size - wanted));
-  std::string text(wanted, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(wanted));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  std::string text;
+  const auto failure = files::read_and_close(files::open_own(path.c_str(), O_RDONLY), most, true, text);
+  if (failure == boost::system::errc::no_such_file_or_directory)
+    throw Error(Errc::not_found, "there is no file " + path.string());
+  if (failure) throw Error(Errc::not_found, path.string() + " is not a file with text: " + failure.message());
   return text;
 }
 

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <nni/files/open.hpp>
 #include <nni/process/identity.hpp>
 
 namespace nni::process {
@@ -16,7 +17,7 @@ namespace detail {
 
 /// Reads a small file of /proc in one piece; empty on failure.
 NNI_INLINE std::string read_small_file(const char* path) {
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  const int file = files::open_any(path, O_RDONLY);
   if (file < 0) return {};
   std::string text;
   char buffer[4096];

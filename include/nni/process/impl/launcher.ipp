@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include <nni/core/error.hpp>
+#include <nni/files/open.hpp>
 #include <nni/process/launcher.hpp>
 
 namespace nni::process {
@@ -35,7 +36,33 @@ class FileActions {
   posix_spawn_file_actions_t actions_;
 };
 
-inline constexpr int output_flags = O_WRONLY | O_CREAT | O_TRUNC;
+/// Opens a file that takes the output of a process, in place of whatever has its name. System calls only.
+/// @param null  stands for /dev/null
+/// @returns     a descriptor, `null` itself for /dev/null; or the negated `errno`
+[[nodiscard]] NNI_INLINE int open_output(const char* path, int null) noexcept {
+  return std::strcmp(path, "/dev/null") == 0 ? null : files::make_own(path);
+}
+
+/// The files that take the output of a process which this one has not started yet.
+class Outputs {
+ public:
+  Outputs(const LaunchSpec& spec, int null)
+      : null_(null), output_(open_output(spec.standard_output, null)), error_(open_output(spec.standard_error, null)) {}
+  Outputs(const Outputs&) = delete;
+  Outputs& operator=(const Outputs&) = delete;
+  ~Outputs() {
+    for (const int file : {output_, error_})
+      if (file >= 0 && file != null_) ::close(file);
+  }
+
+  int output() const noexcept { return output_; }
+  int error() const noexcept { return error_; }
+
+ private:
+  int null_;
+  int output_;
+  int error_;
+};
 
 /// The limit on open files before it was raised; no limit at all where it was not.
 NNI_INLINE rlimit& limit_to_give_back() noexcept {
@@ -49,10 +76,12 @@ NNI_INLINE rlimit& limit_to_give_back() noexcept {
   usual.sa_handler = SIG_DFL;
   for (const int number : {SIGINT, SIGHUP, SIGPIPE, SIGTERM}) ::sigaction(number, &usual, nullptr);
   if (::setpgid(0, 0) != 0 || ::dup2(null, STDIN_FILENO) < 0) return errno;
-  const int output = ::open(spec.standard_output, output_flags | O_CLOEXEC, 0666);
-  if (output < 0 || ::dup2(output, STDOUT_FILENO) < 0) return errno;
-  const int error = ::open(spec.standard_error, output_flags | O_CLOEXEC, 0666);
-  if (error < 0 || ::dup2(error, STDERR_FILENO) < 0) return errno;
+  const int output = open_output(spec.standard_output, null);
+  if (output < 0) return -output;
+  if (::dup2(output, STDOUT_FILENO) < 0) return errno;
+  const int error = open_output(spec.standard_error, null);
+  if (error < 0) return -error;
+  if (::dup2(error, STDERR_FILENO) < 0) return errno;
   if (spec.directory && ::chdir(spec.directory) != 0) return errno;
 #if defined(SYS_close_range)
   ::syscall(SYS_close_range, STDERR_FILENO + 1U, ~0U, 0);  // where it does not exist, close-on-exec has to do
@@ -70,9 +99,8 @@ NNI_INLINE std::string errno_text(int error) { return std::generic_category().me
 }  // namespace detail
 
 NNI_INLINE Launcher::Launcher(Surroundings surroundings)
-    : surroundings_(surroundings), null_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
-  if (null_ < 0)
-    throw Error(boost::system::error_code(errno, boost::system::system_category()), "/dev/null cannot be opened");
+    : surroundings_(surroundings), null_(files::open_any("/dev/null", O_RDWR)) {
+  if (null_ < 0) throw Error(files::error_of(null_), "/dev/null cannot be opened");
   ::posix_spawnattr_init(&attributes_);
   sigset_t all;
   sigset_t none;
@@ -102,14 +130,13 @@ NNI_INLINE Launched Launcher::launch(const LaunchSpec& spec) {
 }
 
 NNI_INLINE int Launcher::spawn(const LaunchSpec& spec, pid_t& child) {
+  const detail::Outputs outputs(spec, null_);
+  if (outputs.output() < 0) return -outputs.output();
+  if (outputs.error() < 0) return -outputs.error();
   detail::FileActions actions;
   int error = ::posix_spawn_file_actions_adddup2(actions.get(), null_, STDIN_FILENO);
-  if (error == 0)
-    error = ::posix_spawn_file_actions_addopen(
-        actions.get(), STDOUT_FILENO, spec.standard_output, detail::output_flags, 0666);
-  if (error == 0)
-    error = ::posix_spawn_file_actions_addopen(
-        actions.get(), STDERR_FILENO, spec.standard_error, detail::output_flags, 0666);
+  if (error == 0) error = ::posix_spawn_file_actions_adddup2(actions.get(), outputs.output(), STDOUT_FILENO);
+  if (error == 0) error = ::posix_spawn_file_actions_adddup2(actions.get(), outputs.error(), STDERR_FILENO);
   if (error == 0 && spec.directory) error = ::posix_spawn_file_actions_addchdir_np(actions.get(), spec.directory);
   // Libraries open files without close-on-exec; a trial that holds a port or a lock of ours outlives its owner.
   if (error == 0) error = ::posix_spawn_file_actions_addclosefrom_np(actions.get(), STDERR_FILENO + 1);
@@ -197,6 +224,8 @@ NNI_INLINE std::string explain(const LaunchSpec& spec, int error) {
   for (const char* output : {spec.standard_output, spec.standard_error}) {
     const fs::path folder = fs::path(output).parent_path();
     if (!fs::is_directory(folder, ignored)) return "the output directory " + folder.string() + " does not exist";
+    if (fs::is_directory(output, ignored))
+      return "the output file " + std::string(output) + " cannot be made: it is a directory; move it away";
     if (::access(folder.c_str(), W_OK) != 0)
       return "the output directory " + folder.string() + " may not be written: " + detail::errno_text(errno);
   }

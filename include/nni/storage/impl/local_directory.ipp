@@ -1,12 +1,13 @@
 #pragma once
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <fstream>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -14,6 +15,7 @@
 
 #include <nni/async/offload.hpp>
 #include <nni/core/error.hpp>
+#include <nni/files/file.hpp>
 #include <nni/storage/detail/file_watcher.hpp>
 #include <nni/storage/local_directory.hpp>
 
@@ -33,14 +35,42 @@ NNI_INLINE std::string name_of_copy(const std::filesystem::path& to) {
   return ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(copies++) + "-" + to.filename().string();
 }
 
-// Complete or not at all: copied beside the destination, then renamed over it.
-NNI_LAZY NNI_INLINE void copy_whole(const std::filesystem::path& from, const std::filesystem::path& to) {
+// Refuses a path that a link in the storage leads out of it.
+// @param follow  the last name as well: what it stands for is read
+NNI_INLINE std::filesystem::path inside(
+    const std::filesystem::path& root, const std::filesystem::path& path, bool follow) {
   namespace fs = std::filesystem;
   std::error_code failure;
-  if (to.has_parent_path()) fs::create_directories(to.parent_path(), failure);
+  const fs::path top = fs::weakly_canonical(root, failure);
+  fs::path found;
+  if (!failure) found = fs::weakly_canonical(follow ? path : path.parent_path(), failure);
+  if (failure) throw file_error(failure, "find", path);
+  const fs::path relative = found.lexically_relative(top);
+  if (relative.empty() || *relative.begin() == "..")
+    throw Error(Errc::storage_failed,
+                "storage: \"" + path.string() +
+                    "\" leaves the storage through a link; remove the link, or give a path without it");
+  return follow ? found : found / path.filename();
+}
+
+// Like `create_directories`, with rights that do not depend on the mask of the process alone.
+NNI_INLINE void make_parents(const std::filesystem::path& directory, std::error_code& failure) {
+  if (directory.empty() || std::filesystem::is_directory(directory, failure)) return;
+  failure.clear();
+  make_parents(directory.parent_path(), failure);
+  if (!failure && ::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
+    failure.assign(errno, std::system_category());
+}
+
+// Complete or not at all: copied beside the destination, then renamed over it.
+NNI_LAZY NNI_INLINE void copy_whole(const std::filesystem::path& from, const std::filesystem::path& to,
+                                    std::filesystem::copy_options links = std::filesystem::copy_options::none) {
+  namespace fs = std::filesystem;
+  std::error_code failure;
+  make_parents(to.parent_path(), failure);
   if (failure) throw file_error(failure, "make the directory of", to);
   const fs::path beside = to.parent_path() / name_of_copy(to);
-  fs::copy(from, beside, fs::copy_options::recursive, failure);
+  fs::copy(from, beside, fs::copy_options::recursive | links, failure);
   if (failure) {
     std::error_code ignored;
     fs::remove_all(beside, ignored);
@@ -62,12 +92,13 @@ NNI_LAZY NNI_INLINE std::string read_part(const std::filesystem::path& path, std
   const std::uint64_t size = std::filesystem::file_size(path, failure);
   if (failure) throw file_error(failure, "read", path);
   if (offset >= size) return {};
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(offset));
+  files::File file;
   std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(length, size - offset)), '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) throw file_error(std::make_error_code(std::errc::io_error), "read", path);
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  std::size_t got = 0;
+  boost::system::error_code unread = file.open(path, files::Access::read);
+  if (!unread) unread = file.read(text.data(), text.size(), offset, got);
+  if (unread) throw Error(Errc::storage_failed, "storage: cannot read \"" + path.string() + "\": " + unread.message());
+  text.resize(got);
   return text;
 }
 
@@ -102,40 +133,60 @@ NNI_INLINE std::filesystem::path LocalDirectory::resolve(const RemotePath& remot
   return root_ / relative;
 }
 
+NNI_INLINE std::filesystem::path LocalDirectory::resolve_below(const RemotePath& remote) const {
+  const std::filesystem::path path = resolve(remote).lexically_normal();
+  const std::filesystem::path top = (root_ / "").lexically_normal();
+  if ((path / "").lexically_normal() == top)
+    throw Error(
+        Errc::storage_failed,
+        "storage: \"" + remote.value +
+            "\" is the storage itself, which is never replaced or removed; give a path "
+            "below its root");
+  return path.has_filename() ? path : path.parent_path();
+}
+
 NNI_LAZY_BODY awaitable<void> LocalDirectory::open(Context& context) {
   context_ = &context;
   co_return;
 }
 
 NNI_LAZY_BODY awaitable<void> LocalDirectory::upload(std::filesystem::path local, RemotePath remote) {
-  const std::filesystem::path to = resolve(remote);
-  auto work = async::offload(*context_, [from = std::move(local), to] { detail::copy_whole(from, to); });
+  const std::filesystem::path to = resolve_below(remote);
+  auto work = async::offload(*context_, [from = std::move(local), to, root = root_] {
+    detail::copy_whole(from, detail::inside(root, to, false));
+  });
   co_await std::move(work);
 }
 
 NNI_LAZY_BODY awaitable<void> LocalDirectory::download(RemotePath remote, std::filesystem::path local) {
   const std::filesystem::path from = resolve(remote);
-  auto work = async::offload(*context_, [from, to = std::move(local)] { detail::copy_whole(from, to); });
+  // Links in it are copied as links: what they stand for may lie outside.
+  auto work = async::offload(*context_, [from, to = std::move(local), root = root_] {
+    detail::copy_whole(detail::inside(root, from, true), to, std::filesystem::copy_options::copy_symlinks);
+  });
   co_await std::move(work);
 }
 
 NNI_LAZY_BODY awaitable<std::string> LocalDirectory::read(RemotePath remote, std::uint64_t offset, std::size_t length) {
   const std::filesystem::path path = resolve(remote);
-  auto work = async::offload(*context_, [path, offset, length] { return detail::read_part(path, offset, length); });
+  auto work = async::offload(*context_, [path, offset, length, root = root_] {
+    return detail::read_part(detail::inside(root, path, true), offset, length);
+  });
   co_return co_await std::move(work);
 }
 
 NNI_LAZY_BODY awaitable<std::vector<FileInfo>> LocalDirectory::list(RemotePath remote) {
   const std::filesystem::path path = resolve(remote);
-  auto work = async::offload(*context_, [path] { return detail::list_directory(path); });
+  auto work = async::offload(
+      *context_, [path, root = root_] { return detail::list_directory(detail::inside(root, path, true)); });
   co_return co_await std::move(work);
 }
 
 NNI_LAZY_BODY awaitable<void> LocalDirectory::remove(RemotePath remote) {
-  const std::filesystem::path path = resolve(remote);
-  auto work = async::offload(*context_, [path] {
+  const std::filesystem::path path = resolve_below(remote);
+  auto work = async::offload(*context_, [path, root = root_] {
     std::error_code failure;
-    std::filesystem::remove_all(path, failure);
+    std::filesystem::remove_all(detail::inside(root, path, false), failure);
     if (failure) throw detail::file_error(failure, "remove", path);
   });
   co_await std::move(work);

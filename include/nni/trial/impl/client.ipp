@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,14 +10,13 @@
 #include <cstdlib>
 #include <deque>
 #include <exception>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include <nni/core/error.hpp>
+#include <nni/files/open.hpp>
 #include <nni/trial/client.hpp>
 #include <nni/trial/protocol.hpp>
 
@@ -29,9 +29,9 @@ NNI_INLINE Parameters stand_alone_parameters(Parameters otherwise) {
   if (!variable || *variable == '\0') return otherwise;
   std::string text = variable;
   if (text.front() == '@') {
-    std::ifstream file(text.substr(1));
-    if (!file) throw config_error("NNI_STANDALONE_PARAMETERS", "the file " + text.substr(1) + " cannot be read");
-    text.assign(std::istreambuf_iterator<char>(file), {});
+    const std::string file = text.substr(1);
+    if (files::read_and_close(files::open_any(file.c_str(), O_RDONLY), text.max_size(), false, text))
+      throw config_error("NNI_STANDALONE_PARAMETERS", "the file " + file + " cannot be read");
   }
   Result<Parameters> parameters = Parameters::parse(std::move(text));
   if (!parameters) throw config_error("NNI_STANDALONE_PARAMETERS", parameters.error().message());

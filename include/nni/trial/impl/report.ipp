@@ -13,6 +13,7 @@
 #include <boost/json.hpp>
 
 #include <nni/core/error.hpp>
+#include <nni/files/open.hpp>
 #include <nni/trial/client.hpp>
 #include <nni/trial/courier.hpp>
 #include <nni/trial/protocol.hpp>
@@ -45,8 +46,8 @@ inline constexpr std::string_view report_usage =
 class SequenceFile {
  public:
   SequenceFile(const std::string& path, const std::string& channel) : path_(path), channel_(channel) {
-    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (file_ < 0) fail("opened");
+    file_ = files::open_own(path.c_str(), O_RDWR | O_CREAT, 0600);
+    if (file_ < 0) fail("opened", -file_);
     while (::flock(file_, LOCK_EX) != 0)
       if (errno != EINTR) fail("locked");
   }
@@ -80,9 +81,8 @@ class SequenceFile {
     return hash;
   }
 
-  [[noreturn]] void fail(const char* what) const {
-    throw Error(boost::system::error_code(errno, boost::system::system_category()),
-                path_ + ", which counts the results of this trial, cannot be " + what);
+  [[noreturn]] void fail(const char* what, int error = errno) const {
+    throw Error(files::error_of(-error), path_ + ", which counts the results of this trial, cannot be " + what);
   }
 
   std::string path_;

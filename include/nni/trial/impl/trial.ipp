@@ -1,11 +1,11 @@
 #pragma once
 
-#include <fstream>
-#include <iterator>
+#include <fcntl.h>
 
 #include <boost/json.hpp>
 
 #include <nni/core/error.hpp>
+#include <nni/files/open.hpp>
 #include <nni/trial/protocol.hpp>
 #include <nni/trial/trial.hpp>
 
@@ -49,10 +49,11 @@ NNI_INLINE Parameters parameters_from_arguments(int argc, const char* const* arg
     const std::size_t equals = argument.find('=');
     boost::system::error_code failure;
     if (!argument.empty() && argument.front() == '@') {
-      std::ifstream file(argument.substr(1));
-      const std::string text(std::istreambuf_iterator<char>(file), {});
+      std::string text;
+      const auto unread =
+          files::read_and_close(files::open_any(argument.c_str() + 1, O_RDONLY), text.max_size(), false, text);
       const boost::json::value value = boost::json::parse(text, failure);
-      if (!file || failure || !value.is_object()) {
+      if (unread || failure || !value.is_object()) {
         problems.add(argument, "is not a readable file with a JSON object");
         continue;
       }

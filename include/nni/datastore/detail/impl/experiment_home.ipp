@@ -20,6 +20,12 @@ NNI_INLINE void make_directories(const std::filesystem::path& wanted, files::Sys
                                           "; choose a directory that you may write");
 }
 
+NNI_INLINE void make_home(const std::filesystem::path& home, files::System& system) {
+  make_directories(home, system);
+  files::require_own_directory(home);
+  files::own_subdirectory(system, home / "db");
+}
+
 NNI_INLINE void refuse_beside(const std::filesystem::path& mine, const std::string& other) {
   std::error_code ignored;
   const std::filesystem::path there = mine.parent_path() / other;

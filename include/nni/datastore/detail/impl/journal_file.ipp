@@ -195,15 +195,20 @@ NNI_INLINE void JournalFile::open_read_only(const std::filesystem::path& path, c
 NNI_INLINE std::string JournalFile::keep_aside(std::uint64_t from, std::uint64_t to) const {
   // What an earlier cut has kept stays.
   std::string name = path_.string() + ".cut";
-  std::error_code ignored;
-  for (int number = 2; std::filesystem::exists(name, ignored); ++number)
-    name = path_.string() + ".cut" + std::to_string(number);
-  std::string bytes(to - from, '\0');
-  std::size_t got = 0;
   files::File copy;
-  boost::system::error_code failure = file_.read(bytes.data(), bytes.size(), from, got);
-  if (!failure) failure = copy.open(name, files::Access::replace);
-  if (!failure) failure = copy.write(bytes, 0);
+  boost::system::error_code failure = copy.open(name, files::Access::fresh);
+  for (int number = 2; failure == boost::system::errc::file_exists && number < 10'000; ++number) {
+    name = path_.string() + ".cut" + std::to_string(number);
+    failure = copy.open(name, files::Access::fresh);
+  }
+  std::string bytes(std::min<std::uint64_t>(to - from, 1024 * 1024), '\0');
+  for (std::uint64_t at = from; !failure && at < to;) {
+    std::size_t got = 0;
+    failure = file_.read(bytes.data(), std::min<std::uint64_t>(to - at, bytes.size()), at, got);
+    if (!failure) failure = copy.write(std::string_view(bytes).substr(0, got), at - from);
+    if (got == 0) break;
+    at += got;
+  }
   return failure ? std::string() : "; what was cut off is kept in " + name;
 }
 

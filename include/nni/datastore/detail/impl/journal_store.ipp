@@ -261,7 +261,7 @@ NNI_INLINE OpenedFiles<JournalRecorder, JournalReader> JournalFiles::open(
     state->file.open_read_only(path, ExperimentId(id), system_, visit);
   } else {
     refuse_beside(path, "nni.sqlite");
-    make_directories(path.parent_path(), *system_);
+    make_home(home, *system_);
     NNI_CRASH_POINT("creation of the store");
     OwnerLock lock(home);
     refuse_beside(path, "nni.sqlite");  // another kind may have begun meanwhile

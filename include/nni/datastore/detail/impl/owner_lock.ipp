@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
 #include <sstream>
 #include <utility>
 
@@ -16,15 +15,17 @@
 #include <nni/core/error.hpp>
 #include <nni/core/json.hpp>
 #include <nni/datastore/detail/owner_lock.hpp>
+#include <nni/files/open.hpp>
 
 namespace nni::datastore::detail {
 
-NNI_INLINE std::string first_line(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  return line;
+/// The first line of a text that a descriptor gives, as far as it is worth showing; closes it.
+NNI_INLINE std::string first_line(int descriptor) {
+  std::string text;
+  static_cast<void>(files::read_and_close(descriptor, 4096, false, text));
+  return text.substr(0, text.find('\n'));
 }
+NNI_INLINE std::string first_line(const char* file) { return first_line(files::open_any(file, O_RDONLY)); }
 
 /// The start of this process: the kernel counts ticks since the start of the machine.
 NNI_INLINE TimePoint process_start() {
@@ -36,10 +37,11 @@ NNI_INLINE TimePoint process_start() {
   for (int skipped = 0; skipped < 20; ++skipped) fields >> field;
   const long long ticks = std::atoll(field.c_str());
 
-  std::ifstream machine("/proc/stat");
-  long long booted = 0;
-  while (machine >> field)
-    if (field == "btime") machine >> booted;
+  std::string machine;
+  static_cast<void>(
+      files::read_and_close(files::open_any("/proc/stat", O_RDONLY), std::size_t{1} << 24, false, machine));
+  const std::size_t boot = machine.find("\nbtime ");
+  const long long booted = boot == std::string::npos ? 0 : std::atoll(machine.c_str() + boot + 7);
   return from_epoch_ms(booted * 1000 + ticks * 1000 / ::sysconf(_SC_CLK_TCK));
 }
 
@@ -67,7 +69,7 @@ NNI_INLINE std::string owner_text(const Owner& owner) {
 /// Who holds a lock, for people. The file may be empty when its owner has only just made it.
 NNI_INLINE std::string describe_owner(const std::filesystem::path& file) {
   boost::system::error_code failure;
-  const json::value parsed = parse_json(first_line(file), failure);
+  const json::value parsed = parse_json(first_line(files::open_own(file.c_str(), O_RDONLY)), failure);
   const json::object* members = failure ? nullptr : parsed.if_object();
   const auto text = [members](std::string_view key) {
     const json::value* value = members != nullptr ? members->if_contains(key) : nullptr;
@@ -82,21 +84,19 @@ NNI_INLINE std::string describe_owner(const std::filesystem::path& file) {
          to_local_string(from_epoch_ms(number("since"))) + ")";
 }
 
-NNI_INLINE Error cannot_lock(const std::filesystem::path& path, const char* what) {
-  return Error(
-      Errc::storage_failed,
-      std::string(what) + " " + path.string() + ": " +
-          boost::system::error_code(errno, boost::system::generic_category()).message() +
-          "; choose a directory that you may write");
+NNI_INLINE Error cannot_lock(const std::filesystem::path& path, const char* what, boost::system::error_code reason) {
+  return Error(Errc::storage_failed,
+               std::string(what) + " " + path.string() + ": " + reason.message() +
+                   (reason.category() == files::refusal_category() ? "" : "; choose a directory that you may write"));
 }
 
 NNI_INLINE OwnerLock::OwnerLock(const std::filesystem::path& directory) : path_(directory / "owner") {
   for (;;) {
-    const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (file < 0) throw cannot_lock(path_, "cannot open");
+    const int file = files::open_own(path_.c_str(), O_RDWR | O_CREAT, 0644);
+    if (file < 0) throw cannot_lock(path_, "cannot open", files::error_of(file));
     if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
       const bool held = errno == EWOULDBLOCK;
-      const Error other = cannot_lock(path_, "cannot lock");
+      const Error other = cannot_lock(path_, "cannot lock", files::error_of(-errno));
       ::close(file);
       if (!held) throw other;
       throw Error(
@@ -106,7 +106,7 @@ NNI_INLINE OwnerLock::OwnerLock(const std::filesystem::path& directory) : path_(
     // Its last owner removes the file while it still holds the lock: what was locked may be gone by now.
     struct stat locked{};
     struct stat named{};
-    if (::fstat(file, &locked) == 0 && ::stat(path_.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&
+    if (::fstat(file, &locked) == 0 && ::lstat(path_.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&
         locked.st_dev == named.st_dev) {
       file_ = file;
       break;
@@ -115,7 +115,7 @@ NNI_INLINE OwnerLock::OwnerLock(const std::filesystem::path& directory) : path_(
   }
   const std::string text = owner_text(Owner::current());
   if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    const Error failure = cannot_lock(path_, "cannot write");
+    const Error failure = cannot_lock(path_, "cannot write", files::error_of(-errno));
     ::unlink(path_.c_str());
     ::close(std::exchange(file_, -1));
     throw failure;

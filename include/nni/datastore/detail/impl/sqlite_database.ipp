@@ -125,7 +125,17 @@ NNI_INLINE Database::Database(std::filesystem::path file, Mode mode, const std::
   if (mode == Mode::create) flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   if (mode == Mode::read_write) flags |= SQLITE_OPEN_READWRITE;
   if (mode == Mode::read_only) flags |= SQLITE_OPEN_READONLY;
-  const int failed = sqlite3_open_v2(file_.c_str(), &handle_, flags, layer.empty() ? nullptr : layer.c_str());
+  // A link in the place of the file is refused; SQLite refuses one anywhere in the path, and those above are the user's.
+  std::filesystem::path name = file_;
+#if defined(SQLITE_OPEN_NOFOLLOW)
+  std::error_code missing;
+  const std::filesystem::path above = std::filesystem::canonical(file_.parent_path(), missing);
+  if (!missing) {
+    flags |= SQLITE_OPEN_NOFOLLOW;
+    name = above / file_.filename();
+  }
+#endif
+  const int failed = sqlite3_open_v2(name.c_str(), &handle_, flags, layer.empty() ? nullptr : layer.c_str());
   if (failed != SQLITE_OK) {
     const Error failure = sqlite_error(file_, failed, handle_ != nullptr ? sqlite3_errmsg(handle_) : nullptr);
     sqlite3_close_v2(handle_);

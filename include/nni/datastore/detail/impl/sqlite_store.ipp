@@ -7,10 +7,19 @@
 #include <nni/datastore/detail/experiment_home.hpp>
 #include <nni/datastore/detail/sqlite_schema.hpp>
 #include <nni/datastore/detail/sqlite_store.hpp>
+#include <nni/files/open.hpp>
 
 #if NNI_WITH_SQLITE
 
 namespace nni::datastore::detail {
+
+/// Refuses links and everything else that is no file in the place of the files that SQLite opens.
+NNI_INLINE void require_plain_files(const std::filesystem::path& file, bool to_write) {
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+    const std::string name = file.string() + suffix;
+    if (const auto refused = files::check_own(name, to_write)) throw storage_error("cannot open " + name, refused);
+  }
+}
 
 NNI_INLINE SqliteView::SqliteView(const std::filesystem::path& file, const std::string& layer)
     : database_(file, Database::Mode::read_only, layer), reader_(database_) {}
@@ -25,6 +34,7 @@ NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
       throw Error(
           Errc::not_found,
           "there is no experiment " + id + ": " + file.string() + " does not exist; check the directory and the id");
+    require_plain_files(file, false);
     Database check(file, Database::Mode::read_only, options_.vfs);
     if (!SqliteSchema::exists(check))
       throw Error(Errc::not_found, "experiment " + id + " has no records yet: " + file.string() + " is empty");
@@ -33,11 +43,12 @@ NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
     return result;
   }
   refuse_beside(file, "nni.journal");
-  make_directories(file.parent_path());
+  make_home(home);
   NNI_CRASH_POINT("creation of the store");
   OwnerLock lock(home);
   refuse_beside(file, "nni.journal");  // another kind may have begun meanwhile
   NNI_CRASH_POINT("creation of the store");
+  require_plain_files(file, true);
   result.recorder = std::make_unique<SqliteRecorder>(file, std::move(lock), Owner::current(), options_);
   result.snapshot = result.recorder->restore();
   result.reader = std::make_unique<SqliteView>(file, options_.vfs);

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <utility>
 
 #include <nni/async/cancellation.hpp>
 #include <nni/async/offload.hpp>
 #include <nni/async/race.hpp>
 #include <nni/core/error.hpp>
+#include <nni/files/file.hpp>
 #include <nni/transport/detail/tail_core.hpp>
 #include <nni/trial/protocol.hpp>
 
@@ -45,10 +45,12 @@ class OutgoingFiles {
 
   void write(const std::filesystem::path& name, const std::string& text) const {
     std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream file(path_ / name, std::ios::binary);
-    file << text;
-    file.close();
-    if (!file) throw Error(Errc::storage_failed, "file tail: cannot write " + (path_ / name).string());
+    files::File file;
+    boost::system::error_code failure = file.open(path_ / name, files::Access::fresh);
+    if (!failure) failure = file.write(text, 0);
+    if (failure)
+      throw Error(
+          Errc::storage_failed, "file tail: cannot write " + (path_ / name).string() + ": " + failure.message());
   }
 
  private:
