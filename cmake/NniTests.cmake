@@ -112,9 +112,12 @@ function(nni_add_build_failure_tests)
     endif()
     list(GET expected 0 expected)
     string(REPLACE "// expect: " "" expected "${expected}")
+    file(STRINGS "${source}" flags REGEX "^// flags: ")
+    string(REPLACE "// flags: " "" flags "${flags}")
+    separate_arguments(flags UNIX_COMMAND "${flags}")
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
     add_test(NAME "build_failure: ${name}" COMMAND sh -c "\"$@\" 2>&1 | grep -m1 error:" sh
-      ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -DNNI_SEPARATE_COMPILATION
+      ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -DNNI_SEPARATE_COMPILATION ${flags}
       "-I${PROJECT_SOURCE_DIR}/include" "-I${CMAKE_CURRENT_SOURCE_DIR}" "${source}")
     set_tests_properties("build_failure: ${name}" PROPERTIES LABELS unit TIMEOUT 120
       PASS_REGULAR_EXPRESSION "error:.*${expected}")

@@ -35,13 +35,84 @@
 #define NNI_GCC12_COROUTINES 0
 #endif
 
-// Optional parts: a part may add declarations, never change one.
+// NaN marks a parameter that is not active, and a trial without a value.
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error nni needs NaN, which -Ofast and -ffast-math take away: add -fno-finite-math-only after them in every unit that includes nni
+#endif
+
+// Optional parts: all units of a program have the same ones. What starts a part (a constructor of its main class, or a
+// function) is declared with NNI_NEEDS_..., and where the part is off its use is an error that names the component.
 #if !defined(NNI_WITH_SQLITE)
 #define NNI_WITH_SQLITE 0
+#endif
+#if NNI_WITH_SQLITE
+#define NNI_NEEDS_SQLITE(...) __VA_ARGS__
+#else
+#define NNI_NEEDS_SQLITE(...) \
+  template <class Use = void> \
+  __VA_ARGS__ noexcept(::nni::detail::NeedsSqlite<Use>::fulfilled)
 #endif
 #if !defined(NNI_WITH_HTTP)
 #define NNI_WITH_HTTP 0
 #endif
+#if NNI_WITH_HTTP
+#define NNI_NEEDS_HTTP(...) __VA_ARGS__
+#else
+#define NNI_NEEDS_HTTP(...)   \
+  template <class Use = void> \
+  __VA_ARGS__ noexcept(::nni::detail::NeedsHttp<Use>::fulfilled)
+#endif
 #if !defined(NNI_WITH_PROCESS)
 #define NNI_WITH_PROCESS 0
+#endif
+#if NNI_WITH_PROCESS
+#define NNI_NEEDS_PROCESS(...) __VA_ARGS__
+#else
+#define NNI_NEEDS_PROCESS(...) \
+  template <class Use = void>  \
+  __VA_ARGS__ noexcept(::nni::detail::NeedsProcess<Use>::fulfilled)
+#endif
+
+namespace nni::detail {
+
+template <class Use>
+inline constexpr bool component_is_on = false;
+
+// Evaluated where somebody calls what a component would have, so the compiler names that place too.
+template <class Use>
+struct NeedsSqlite {
+  static_assert(
+      component_is_on<Use>,
+      "this needs the component sqlite, which is off: link nni::sqlite, or define NNI_WITH_SQLITE=1 in all units");
+  static constexpr bool fulfilled = true;
+};
+template <class Use>
+struct NeedsHttp {
+  static_assert(component_is_on<Use>,
+                "this needs the component http, which is off: link nni::http, or define NNI_WITH_HTTP=1 in all units");
+  static constexpr bool fulfilled = true;
+};
+template <class Use>
+struct NeedsProcess {
+  static_assert(component_is_on<Use>,
+                "this needs the component process, which is off: link nni::process, or define NNI_WITH_HTTP=1 and "
+                "NNI_WITH_PROCESS=1 in all units");
+  static constexpr bool fulfilled = true;
+};
+
+}  // namespace nni::detail
+
+// Units with the bodies and units that expect them in a library define the same functions differently. A linker cannot see
+// that, but GNU ld refuses a symbol that is thread-local in some units only, and prints its name (mold accepts it).
+extern "C" {
+#if NNI_HEADER_ONLY
+[[gnu::used]] inline thread_local char nni_some_units_are_header_only_and_others_compiled = 0;
+#else
+extern char nni_some_units_are_header_only_and_others_compiled;
+#endif
+}
+#if !NNI_HEADER_ONLY
+namespace nni::detail {
+[[gnu::used]] inline const char* const build_mode = &nni_some_units_are_header_only_and_others_compiled;
+}
 #endif

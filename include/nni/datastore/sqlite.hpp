@@ -9,8 +9,6 @@
 
 #include <nni/concepts/data_store.hpp>
 
-#if NNI_WITH_SQLITE
-
 namespace nni::datastore {
 
 namespace detail {
@@ -49,7 +47,7 @@ class Sqlite {
   using role = role::data_store;
 
   /// @param options  where the records are
-  explicit Sqlite(SqliteOptions options = {});
+  NNI_NEEDS_SQLITE(explicit Sqlite(SqliteOptions options = {}));
   Sqlite(Sqlite&&) noexcept;
   Sqlite& operator=(Sqlite&&) noexcept;
   ~Sqlite();
@@ -108,8 +106,6 @@ class Sqlite {
 static_assert(DataStore<Sqlite>);
 
 }  // namespace nni::datastore
-
-#endif
 
 #if NNI_HEADER_ONLY
 #include <nni/datastore/impl/sqlite.ipp>

@@ -108,6 +108,6 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
 
 }  // namespace nni::keeper
 
-#if NNI_HEADER_ONLY
+#if NNI_HEADER_ONLY && NNI_WITH_PROCESS
 #include <nni/keeper/impl/client.ipp>
 #endif

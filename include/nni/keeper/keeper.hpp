@@ -62,7 +62,7 @@ class Keeper {
   /// @param executor  single-threaded
   /// @param options   where, and for which experiment
   /// @param log       is told about what people may have to look into
-  Keeper(boost::asio::any_io_executor executor, KeeperOptions options, Log log = {});
+  NNI_NEEDS_PROCESS(Keeper(boost::asio::any_io_executor executor, KeeperOptions options, Log log = {}));
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
 

@@ -17,7 +17,7 @@ namespace nni::keeper {
 /// finds no `nni-keeper`. Without such arguments nothing happens.
 ///
 /// @returns  the exit code with which `main` shall return at once; nothing when the program was started by a user
-[[nodiscard]] std::optional<int> run_if_asked(int argc, char** argv);
+NNI_NEEDS_PROCESS([[nodiscard]] std::optional<int> run_if_asked(int argc, char** argv));
 
 /// True when `run_if_asked` was called in this process: the program can be started as a keeper.
 [[nodiscard]] bool can_serve_as_keeper() noexcept;

@@ -99,7 +99,7 @@ class Server {
   /// @param executor  single-threaded
   /// @param options   limits and address
   /// @param log       is told about failures of the server, never about contents
-  explicit Server(boost::asio::any_io_executor executor, ServerOptions options = {}, Log log = {});
+  NNI_NEEDS_HTTP(explicit Server(boost::asio::any_io_executor executor, ServerOptions options = {}, Log log = {}));
   Server(Server&&) noexcept;
   Server& operator=(Server&&) noexcept;
 

@@ -71,7 +71,7 @@ class Local {
   static constexpr bool ends_come_last = true;  ///< an end is told behind all messages of its run
 
   /// @param options  settings; nothing is started yet
-  explicit Local(LocalOptions options = {});
+  NNI_NEEDS_PROCESS(explicit Local(LocalOptions options = {}));
   Local(Local&&) noexcept;
   Local& operator=(Local&&) noexcept;
   ~Local();

@@ -46,7 +46,7 @@ class Http {
 
   /// @param options  address and limits
   /// @throws ConfigError  when it listens on all addresses and does not know which one to tell the trials
-  explicit Http(HttpOptions options = {});
+  NNI_NEEDS_HTTP(explicit Http(HttpOptions options = {}));
   Http(Http&&) noexcept;
   Http& operator=(Http&&) noexcept;
   ~Http();

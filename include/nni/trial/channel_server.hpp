@@ -82,8 +82,8 @@ class ChannelServer {
   /// @param options   address and limits
   /// @param handler   receives what trials report
   /// @param log       is told about trouble with clients; never about tokens
-  ChannelServer(boost::asio::any_io_executor executor, ChannelServerOptions options, ChannelHandler handler,
-                Log log = {});
+  NNI_NEEDS_HTTP(ChannelServer(boost::asio::any_io_executor executor, ChannelServerOptions options,
+                               ChannelHandler handler, Log log = {}));
   ChannelServer(ChannelServer&&) noexcept;
   ChannelServer& operator=(ChannelServer&&) noexcept;
   ~ChannelServer();

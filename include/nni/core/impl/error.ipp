@@ -131,3 +131,8 @@ NNI_INLINE std::string describe(std::exception_ptr failure) {
 }
 
 }  // namespace nni
+
+// See nni/core/macros.hpp.
+#if !NNI_HEADER_ONLY
+char nni_some_units_are_header_only_and_others_compiled = 0;
+#endif

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <charconv>
 #include <utility>
 
+#include <nni/core/error.hpp>
 #include <nni/core/ids.hpp>
-#include <nni/core/random.hpp>
 
 namespace nni {
 
@@ -37,16 +39,18 @@ NNI_INLINE std::uint64_t inverse_modulo(std::uint64_t value, std::uint64_t modul
 inline constexpr std::uint64_t first_id_range = 26ULL * 36 * 36 * 36 * 36;
 inline constexpr std::string_view id_letters = "abcdefghijklmnopqrstuvwxyz0123456789";
 
-NNI_INLINE std::string random_text(std::size_t length) {
-  CounterRandom random(random_seed(), ParameterId{0});
-  std::string text(1, id_letters[random.below(26)]);
-  while (text.size() < length) text += id_letters[random.below(id_letters.size())];
-  return text;
-}
-
 }  // namespace detail
 
-NNI_INLINE ExperimentId ExperimentId::random() { return ExperimentId{detail::random_text(8)}; }
+NNI_INLINE ExperimentId ExperimentId::random() {
+  // Not with `CounterRandom`, whose header needs this one.
+  std::uint64_t bits = 0;
+  if (::getentropy(&bits, sizeof bits) != 0)
+    throw Error(Errc::internal, "the system has no source of randomness (getentropy)");
+  // 26 * 36^7 texts are 2^41: the remainder prefers none of them by more than 2^-23.
+  std::string text(1, detail::id_letters[bits % 26]);
+  for (bits /= 26; text.size() < 8; bits /= 36) text += detail::id_letters[bits % 36];
+  return ExperimentId{std::move(text)};
+}
 
 NNI_INLINE std::string to_string(TrialId trial) {
   std::uint64_t index = trial.number - 1;

@@ -30,6 +30,8 @@
 #include <nni/process/reaper.hpp>
 #include <nni/trial/channel_server.hpp>
 
+#if NNI_WITH_PROCESS
+
 namespace nni::keeper::detail {
 
 [[nodiscard]] inline TimePoint wall_now() {
@@ -220,3 +222,5 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
 };
 
 }  // namespace nni::keeper::detail
+
+#endif  // NNI_WITH_PROCESS

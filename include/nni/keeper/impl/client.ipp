@@ -1,5 +1,13 @@
 #pragma once
 
+#include <nni/core/error.hpp>
+#include <nni/keeper/client.hpp>
+#include <nni/keeper/daemon.hpp>
+#include <nni/keeper/keeper.hpp>
+#include <nni/keeper/socket_path.hpp>
+
+#if NNI_WITH_PROCESS
+
 #include <array>
 #include <optional>
 #include <utility>
@@ -8,12 +16,6 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
-
-#include <nni/core/error.hpp>
-#include <nni/keeper/client.hpp>
-#include <nni/keeper/daemon.hpp>
-#include <nni/keeper/keeper.hpp>
-#include <nni/keeper/socket_path.hpp>
 
 namespace nni::keeper {
 
@@ -203,3 +205,5 @@ NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_direct
 }
 
 }  // namespace nni::keeper
+
+#endif  // NNI_WITH_PROCESS

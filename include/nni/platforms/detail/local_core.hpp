@@ -24,6 +24,8 @@
 #include <nni/keeper/session.hpp>
 #include <nni/platforms/local.hpp>
 
+#if NNI_WITH_PROCESS
+
 namespace nni::platforms::detail {
 
 /// The time for records.
@@ -160,3 +162,5 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
 };
 
 }  // namespace nni::platforms::detail
+
+#endif  // NNI_WITH_PROCESS
