@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -48,11 +49,12 @@ struct TpeOptions {
 /// that was cancelled says nothing. A trial in flight counts as its `liar` says.
 ///
 /// In a space of at most 2^20 configurations none is suggested twice, and when all were suggested there is nothing
-/// more. When the space changes, every trial that fits the new one counts there with its result; the others are put
+/// more. In any other space a point that was tried is suggested again only when 64 random draws found nothing else, as
+/// may happen where nearly all of the space is a branch with few configurations. When the space changes, every trial that fits the new one counts there with its result; the others are put
 /// aside, and count again in a space that they fit.
 ///
 /// Cost of one suggestion: about (results x dimensions x candidates) / 4 floating point operations; memory about 12 bytes
-/// per result and dimension. Both grow with the number of results without limit.
+/// per result and dimension, and 40 bytes per result. Both grow with the number of results without limit.
 ///
 /// Sources: Bergstra, Bardenet, Bengio, Kegl, "Algorithms for hyper-parameter optimization", NeurIPS 2011;
 /// Watanabe, "Tree-structured Parzen estimator: understanding its algorithm components and their roles for better
@@ -97,7 +99,7 @@ class Tpe {
   /// `observe` without the text.
   /// @param id     number of the suggestion
   /// @param point  its values
-  /// @param value  absent: the trial failed
+  /// @param value  absent or not finite: the trial failed
   NNI_LAZY void learn(ParameterId id, const Point& point, std::optional<double> value);
 
  private:
@@ -129,6 +131,7 @@ class Tpe {
     detail::Parzen bad;  ///< a kernel per record, those in the good part with weight 0
     detail::Parzen good;
     detail::Unvisited unvisited;
+    std::unordered_set<std::uint64_t> tried;  ///< hashes of all points, where `unvisited` cannot count them
     std::vector<Record> records;
     std::vector<double> values;        ///< of all records, as they were suggested: kernels round
     std::vector<std::uint32_t> order;  ///< finished records, the first `sorted` of them best first
@@ -155,6 +158,7 @@ class Tpe {
   [[nodiscard]] float weight_of(State state) const noexcept;
   NNI_LAZY void draw_at_random(ParameterId id, Point& into);
   NNI_LAZY bool draw_by_model(ParameterId id, Point& into);
+  NNI_LAZY [[nodiscard]] bool was_tried(const Point& point) const;
   NNI_LAZY [[nodiscard]] std::optional<std::uint32_t> land(ParameterId id, const Point* point);
 
   std::unique_ptr<Model> model_;

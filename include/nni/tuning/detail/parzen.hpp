@@ -11,12 +11,20 @@
 
 namespace nni::tuning::detail {
 
+/// Coordinates of normal axes end at so many standard deviations; the prior has 1e-15 of its probability beyond them.
+inline constexpr double farthest_deviation = 8.0;
+
+/// The coordinate of a value that a normal axis accepts: its distance from the mean in standard deviations.
+[[nodiscard]] double deviations_of(const Axis& axis, double value) noexcept;
+
 /// A mixture of kernels over all axes of a space at once, one kernel per observed point, and the prior as one more.
 ///
-/// Coordinates are positions in (0, 1), on which the prior is uniform with density 1; of a choice the coordinate is
-/// the index. A kernel is a product over axes: a normal distribution cut to [0, 1] on a numeric axis, and on a choice
-/// the point's own option with the rest spread evenly. On an axis that is not active in the kernel's point the kernel
-/// is the prior. All densities are relative to the prior, so inactive axes contribute a factor of 1.
+/// Coordinates are positions in (0, 1), on which the prior is uniform with density 1. On a normal axis, where an interval of
+/// positions near 0 or 1 holds a whole tail, the coordinate is the distance from the mean in standard deviations; of a
+/// choice it is the index. A kernel is a product over axes: a normal distribution on a numeric axis, cut to [0, 1] where
+/// that is the range of positions, and on a choice the point's own option with the rest spread evenly. On an axis that is
+/// not active in the kernel's point the kernel is the prior. All densities are relative to the prior, so inactive axes
+/// contribute a factor of 1.
 ///
 /// Kernels are stored in blocks of 16, axis by axis, so that a compiler turns the loops over a block into vector
 /// instructions.
@@ -45,8 +53,9 @@ class Parzen {
   ///
   /// On a numeric axis the deviation is 0.6 n^(-1/(d+4)) times that of the points, the prior counted as one of them:
   /// with n points on d axes it narrows as results gather (Scott's rule, with a smaller constant that was chosen on
-  /// ten test functions). It is never below 0.01, nor below half of the room that one of few values has. On a choice
-  /// of K options the probability of leaving the own one is K / (K + n).
+  /// ten test functions). It is never below 0.01 (0.02 on a normal axis), nor below half of the room that one of few values
+  /// has. On a choice of K options the probability of leaving the own one is K / (K + n). Only points in which the axis is
+  /// active count in n, and d is the mean number of active axes of these points: a branch is fitted as if it were a space.
   NNI_LAZY void fit();
 
   /// Logarithm of the density relative to the prior.
@@ -72,17 +81,20 @@ class Parzen {
     double count = 0.0;       ///< weight of the points that are active here
     double sum = 0.0;         ///< of their coordinates
     double squares = 0.0;     ///< of their coordinates
+    double axes = 0.0;        ///< of the numbers of axes that are active in these points
     float width = 0.0F;       ///< deviation, or probability of leaving
     float inverse = 1.0F;     ///< 1 / (width * sqrt(2))
     float own = 0.0F;         ///< choice: logarithm of the relative density on the own option
     float other = 0.0F;       ///< choice: the same on another option
-    std::vector<float> peak;  ///< numeric: logarithm of the relative density at the middle, over the position
+    float top = 0.0F;         ///< no kernel's logarithm is above it, apart from what a normal prior adds
+    std::vector<float> peak;  ///< logarithm of the relative density at the middle, over the position; normal: one value
   };
 
   [[nodiscard]] bool conditional(std::size_t axis) const noexcept { return (*axes_)[axis].parent != Axis::no_parent; }
   [[nodiscard]] bool categorical(std::size_t axis) const noexcept {
     return (*axes_)[axis].type == DimensionType::choice;
   }
+  [[nodiscard]] bool bell(std::size_t axis) const noexcept { return is_normal((*axes_)[axis].type); }
   [[nodiscard]] float* column(std::size_t block, std::size_t index) noexcept {
     return data_.data() + (block * columns_ + index) * lanes;
   }
@@ -93,6 +105,7 @@ class Parzen {
   NNI_LAZY void count_point(std::size_t kernel, double weight);
   NNI_LAZY [[nodiscard]] float fitting_width(std::size_t axis) const;
   NNI_LAZY void set_width(std::size_t axis, float width);
+  NNI_LAZY [[nodiscard]] double left_of_kernel(std::size_t axis, double position) const;
   NNI_LAZY void place_peaks(std::size_t kernel);
   NNI_LAZY void add_axis(const float* columns, std::size_t axis, float at, float* sum) const noexcept;
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -8,10 +10,23 @@
 
 namespace nni::tuning::detail {
 
+/// A hash of a point for sets of what was tried: equal values, and axes that are not active, count as equal.
+[[nodiscard]] inline std::uint64_t hash_of(const Point& point) noexcept {
+  std::uint64_t hash = 0x9E3779B97F4A7C15ULL;
+  for (const double value : point) {
+    // One pattern for all NaN, and one for both zeros.
+    const std::uint64_t bits =
+        std::isnan(value) ? ~std::uint64_t{0} : std::bit_cast<std::uint64_t>(value == 0.0 ? 0.0 : value);
+    hash = (hash ^ bits) * 0xFF51AFD7ED558CCDULL;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
 /// Remembers which configurations of a small space were suggested, one bit each.
 class Unvisited {
  public:
-  /// Spaces above this size repeat so rarely that nothing is remembered for them.
+  /// For spaces above this size nothing is remembered here.
   static constexpr std::uint64_t largest = std::uint64_t{1} << 20;
 
   Unvisited() = default;

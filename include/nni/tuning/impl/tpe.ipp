@@ -92,13 +92,22 @@ NNI_LAZY_BODY bool Tpe::suggest(ParameterId id, Point& into) {
 NNI_LAZY_BODY void Tpe::draw_at_random(ParameterId id, Point& into) {
   Model& model = *model_;
   std::vector<double> positions(model.space.axes().size());
-  for (std::uint32_t attempt = 0; attempt < 16; ++attempt) {
+  const bool countable = model.unvisited.active();
+  for (std::uint32_t attempt = 0; attempt < (countable ? 16U : 64U); ++attempt) {
     CounterRandom random(seed_, id, attempt);
     for (double& position : positions) position = random.uniform();
     model.space.point_at(positions, into);
-    if (!model.unvisited.active() || !model.unvisited.visited(model.space.index_of(into))) return;
+    if (!was_tried(into)) return;
   }
+  // All that is likely was tried, in a space that may have no end: a repetition.
+  if (!countable) return;
   into = model.space.configuration(model.unvisited.next(model.space.index_of(into)));
+}
+
+NNI_LAZY_BODY bool Tpe::was_tried(const Point& point) const {
+  const Model& model = *model_;
+  if (model.unvisited.active()) return model.unvisited.visited(model.space.index_of(point));
+  return model.tried.contains(detail::hash_of(point));
 }
 
 // False when every candidate was suggested before.
@@ -120,11 +129,13 @@ NNI_LAZY_BODY bool Tpe::draw_by_model(ParameterId id, Point& into) {
     if (!(ratio > best)) continue;
     for (std::size_t axis = 0; axis < axes.size(); ++axis) {
       const double at = static_cast<double>(candidate[axis]);
-      const bool index = axes[axis].type == DimensionType::choice;
-      positions[axis] = index ? (at + 0.5) / static_cast<double>(axes[axis].count) : at;
+      if (axes[axis].type == DimensionType::choice)
+        positions[axis] = (at + 0.5) / static_cast<double>(axes[axis].count);
+      else
+        positions[axis] = is_normal(axes[axis].type) ? normal_cdf(at) : at;
     }
     model.space.point_at(positions, point);
-    if (model.unvisited.active() && model.unvisited.visited(model.space.index_of(point))) continue;
+    if (was_tried(point)) continue;
     best = ratio;
     into = point;
   }
@@ -165,7 +176,8 @@ NNI_LAZY_BODY void Tpe::adopt(ParameterId id, const Parameters& parameters) {
 NNI_LAZY_BODY void Tpe::learn(ParameterId id, const Point& point, std::optional<double> value) {
   std::optional<std::uint32_t> index = land(id, &point);
   if (!index) index = record(point);
-  settle(*index, value ? State::finished : State::failed, goals_.loss(value.value_or(0.0)));
+  const bool useful = value && std::isfinite(*value);
+  settle(*index, useful ? State::finished : State::failed, useful ? goals_.loss(*value) : 0.0);
 }
 
 // Takes a trial out of those in flight. What it ran with counts, also where this object knows nothing of it or would
@@ -194,7 +206,12 @@ NNI_LAZY_BODY std::vector<float> Tpe::coordinates_of(const Point& point) const {
       coordinates[axis] = static_cast<float>(point[axis]);
       continue;
     }
-    // On a lattice of 2^-20: a value that was rounded to fewer digits on its way must have the same kernel.
+    // On a lattice: a value that was rounded to fewer digits on its way must have the same kernel.
+    if (is_normal(axes[axis].type)) {
+      const double deviations = detail::deviations_of(axes[axis], point[axis]);
+      coordinates[axis] = static_cast<float>(std::nearbyint(deviations * 0x1p18) * 0x1p-18);
+      continue;
+    }
     const double position = std::nearbyint(axes[axis].position_of(point[axis]) * 0x1p20) * 0x1p-20;
     coordinates[axis] = static_cast<float>(std::clamp(position, 0x1p-20, 1.0 - 0x1p-20));
   }
@@ -212,7 +229,10 @@ NNI_LAZY_BODY bool Tpe::is_at(std::uint32_t index, const Point& point) const {
 
 NNI_LAZY_BODY std::uint32_t Tpe::record(const Point& point) {
   Model& model = *model_;
-  if (model.unvisited.active()) model.unvisited.visit(model.space.index_of(point));
+  if (model.unvisited.active())
+    model.unvisited.visit(model.space.index_of(point));
+  else if (!model.space.empty())
+    model.tried.insert(detail::hash_of(point));
   model.bad.add(coordinates_of(point), weight_of(State::running));
   model.values.insert(model.values.end(), point.begin(), point.end());
   model.records.emplace_back().turn = turn_++;

@@ -26,6 +26,17 @@ inline float exp_of_negative(float x) noexcept {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(series) + exponent);
 }
 
+NNI_INLINE double deviations_of(const Axis& axis, double value) noexcept {
+  double deviations = 0.0;
+  if (!is_logarithmic(axis.type))
+    deviations = (value - axis.low) / axis.high;
+  else if (value > 0.0)
+    deviations = (std::log(value) - axis.low) / axis.high;
+  else
+    deviations = normal_quantile(axis.position_of(value));  // rounded to 0: the middle of what gives it
+  return std::clamp(deviations, -farthest_deviation, farthest_deviation);
+}
+
 NNI_LAZY_BODY Parzen::Parzen(const std::vector<Axis>& axes) : axes_(&axes), scales_(axes.size()) {
   columns_ = 2;  // sum of the peaks of unconditional axes, weight
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
@@ -38,7 +49,7 @@ NNI_LAZY_BODY void Parzen::clear() {
   data_.clear();
   size_ = 0;
   weight_ = 0.0;
-  for (Scale& scale : scales_) scale.count = scale.sum = scale.squares = 0.0;
+  for (Scale& scale : scales_) scale.count = scale.sum = scale.squares = scale.axes = 0.0;
 }
 
 NNI_LAZY_BODY void Parzen::add(std::span<const float> point, float weight) {
@@ -64,10 +75,13 @@ NNI_LAZY_BODY void Parzen::set_weight(std::size_t kernel, float weight) {
 
 NNI_LAZY_BODY void Parzen::count_point(std::size_t kernel, double weight) {
   weight_ += weight;
+  double active = 0.0;
+  for (std::size_t axis = 0; axis < scales_.size(); ++axis) active += std::isnan(coordinate(kernel, axis)) ? 0.0 : 1.0;
   for (std::size_t axis = 0; axis < scales_.size(); ++axis) {
     const auto at = static_cast<double>(coordinate(kernel, axis));
     if (std::isnan(at)) continue;
     scales_[axis].count += weight;
+    scales_[axis].axes += weight * active;
     scales_[axis].sum += weight * at;
     scales_[axis].squares += weight * at * at;
   }
@@ -89,22 +103,32 @@ NNI_LAZY_BODY void Parzen::fit() {
       set_width(axis, width);
       changed = true;
     }
-    highest_ += std::max(categorical(axis) ? scales_[axis].own : scales_[axis].peak.front(), 0.0F);
+    highest_ += std::max(scales_[axis].top, 0.0F);
   }
   for (std::size_t kernel = 0; changed && kernel < size_; ++kernel) place_peaks(kernel);
 }
 
 NNI_LAZY_BODY float Parzen::fitting_width(std::size_t axis) const {
   const Scale& scale = scales_[axis];
-  const auto values = static_cast<double>((*axes_)[axis].count);
-  if (categorical(axis)) return static_cast<float>(values / (values + weight_));
+  const Axis& shape = (*axes_)[axis];
+  const auto values = static_cast<double>(shape.count);
+  if (categorical(axis)) return static_cast<float>(values / (values + scale.count));
   const double points = scale.count + 1.0;
-  const double mean = (scale.sum + 0.5) / points;
-  // The prior is uniform: mean 1/2, mean square 1/3.
-  const double deviation = std::sqrt(std::max(0.0, (scale.squares + 1.0 / 3.0) / points - mean * mean));
-  double width = 0.6 * deviation * std::pow(std::max(weight_, 1.0), -1.0 / (static_cast<double>(axes_->size()) + 4.0));
-  width = std::max(width, 0.01);
+  double variance = 0.0;
+  if (bell(axis)) {
+    // The prior lends its variance, 1, but not its mean: results far out in a tail would never be close to each other.
+    const double mean = scale.count > 0.0 ? scale.sum / scale.count : 0.0;
+    variance = (scale.squares - scale.count * mean * mean + 1.0) / points;
+  } else {
+    // The prior is uniform: mean 1/2, mean square 1/3.
+    const double mean = (scale.sum + 0.5) / points;
+    variance = (scale.squares + 1.0 / 3.0) / points - mean * mean;
+  }
+  const double axes = scale.count > 0.0 ? scale.axes / scale.count : 1.0;
+  double width = 0.6 * std::sqrt(std::max(0.0, variance)) * std::pow(std::max(scale.count, 1.0), -1.0 / (axes + 4.0));
+  width = std::max(width, bell(axis) ? 0.02 : 0.01);
   if (values > 0.0) width = std::max(width, 0.5 / values);
+  if (shape.type == DimensionType::qnormal) width = std::max(width, std::min(0.5 * shape.q / shape.high, 1.0));
   // In steps of a sixteenth of an octave, so that one more result rarely changes what is known of all the others.
   return static_cast<float>(std::exp2(std::nearbyint(16.0 * std::log2(width)) / 16.0));
 }
@@ -117,23 +141,51 @@ NNI_LAZY_BODY void Parzen::set_width(std::size_t axis, float width) {
     const auto options = static_cast<float>((*axes_)[axis].count);
     scale.own = std::log(options * (1.0F - width) + width);
     scale.other = std::log(width);
+    scale.top = scale.own;
     return;
   }
   const auto deviation = static_cast<double>(width);
   scale.inverse = static_cast<float>(1.0 / (deviation * std::numbers::sqrt2));
-  // What the cut at 0 and 1 leaves of a kernel depends on its position only: a table, with one cell more to interpolate.
-  scale.peak.resize(cells + 2);
-  for (std::size_t cell = 0; cell <= cells; ++cell) {
-    const double position = static_cast<double>(cell) / cells;
-    const double left = normal_cdf((1.0 - position) / deviation) - normal_cdf(-position / deviation);
-    scale.peak[cell] = static_cast<float>(-std::log(deviation * std::sqrt(2.0 * std::numbers::pi) * left));
+  if (bell(axis)) {
+    // Relative to a prior of deviation 1; the rest depends on the point, see `add_axis`.
+    scale.peak.assign(1, -std::log(width));
+    scale.top = scale.peak.front();
+    return;
   }
+  // What is left of a kernel depends on its position only: a table, with one cell more to interpolate.
+  scale.peak.resize(cells + 2);
+  for (std::size_t cell = 0; cell <= cells; ++cell)
+    scale.peak[cell] = static_cast<float>(-std::log(left_of_kernel(axis, static_cast<double>(cell) / cells)));
   scale.peak[cells + 1] = scale.peak[cells];
+  scale.top = *std::max_element(scale.peak.begin(), scale.peak.end());
+}
+
+// The integral of exp(-(x - position)^2 / 2 width^2) over all positions x; where there are few values, the sum over these,
+// each with its probability under the prior: the density is asked for at them only.
+NNI_LAZY_BODY double Parzen::left_of_kernel(std::size_t axis, double position) const {
+  constexpr std::uint64_t few = 32;
+  const Axis& shape = (*axes_)[axis];
+  const auto deviation = static_cast<double>(scales_[axis].width);
+  if (shape.count == 0 || shape.count > few) {
+    const double inside = normal_cdf((1.0 - position) / deviation) - normal_cdf(-position / deviation);
+    return deviation * std::sqrt(2.0 * std::numbers::pi) * inside;
+  }
+  double sum = 0.0;
+  double begin = 0.0;
+  for (std::uint64_t index = 0; index < shape.count; ++index) {
+    const double middle = shape.position_of(shape.nth_value(index));
+    const double share = 2.0 * (middle - begin);
+    const double distance = (middle - position) / deviation;
+    sum += share * std::exp(-0.5 * distance * distance);
+    begin += share;
+  }
+  return sum;
 }
 
 NNI_LAZY_BODY float Parzen::peak(std::size_t axis, float position) const noexcept {
   const std::vector<float>& table = scales_[axis].peak;
   if (table.empty()) return 0.0F;
+  if (table.size() == 1) return table.front();
   const float at = position * static_cast<float>(table.size() - 2);
   const auto cell = static_cast<std::size_t>(at);
   const float beyond = at - static_cast<float>(cell);
@@ -163,9 +215,10 @@ NNI_LAZY_BODY void Parzen::add_axis(const float* columns, std::size_t axis, floa
     const float price = scale.own - scale.other;
     for (std::size_t lane = 0; lane < lanes; ++lane) loss[lane] = middle[lane] == at ? 0.0F : price;
   } else {
+    const float prior = bell(axis) ? 0.5F * at * at : 0.0F;  // what the prior loses here
     for (std::size_t lane = 0; lane < lanes; ++lane) {
       const float distance = (middle[lane] - at) * scale.inverse;
-      loss[lane] = distance * distance;
+      loss[lane] = distance * distance - prior;
     }
   }
   if (!conditional(axis)) {
@@ -190,7 +243,9 @@ NNI_LAZY_BODY double Parzen::log_density(std::span<const float> point, double pr
       if (!std::isnan(point[axis])) add_axis(columns, axis, point[axis], sum.data());
   };
   float top = highest_;
-  if (highest_ > far_above) {
+  for (std::size_t axis = 0; axis < point.size(); ++axis)
+    if (bell(axis) && !std::isnan(point[axis])) top += 0.5F * point[axis] * point[axis];
+  if (top > far_above) {
     // On many axes all kernels lie so far below the bound that nothing would be left of them but the smallest floats.
     top = std::numeric_limits<float>::lowest();
     for (std::size_t block = 0; block < blocks; ++block) {
@@ -236,13 +291,21 @@ NNI_LAZY_BODY void Parzen::draw(CounterRandom& random, double prior_weight, std:
       into[at] = leave ? static_cast<float>(random.below(axis.count)) : middle;
       continue;
     }
+    if (bell(at)) {
+      double deviations =
+          prior ? normal_quantile(random.uniform())
+                : static_cast<double>(middle) + static_cast<double>(scales_[at].width) * random.normal();
+      deviations = std::clamp(deviations, -farthest_deviation, farthest_deviation);
+      if (is_quantised(axis.type)) deviations = deviations_of(axis, axis.value_at(normal_cdf(deviations)));
+      into[at] = static_cast<float>(deviations);
+      continue;
+    }
     double position = random.uniform();
     if (!prior) {
       do position = static_cast<double>(middle) + static_cast<double>(scales_[at].width) * random.normal();
       while (!(position > 0.0 && position < 1.0));
     }
     if (axis.count != 0 || is_quantised(axis.type)) position = axis.position_of(axis.value_at(position));
-    // The limits themselves have no value on a normal axis.
     into[at] = std::clamp(static_cast<float>(position), 0x1p-24F, 1.0F - 0x1p-24F);
   }
 }
