@@ -15,12 +15,15 @@ namespace nni::assessing {
 /// Settings of `MedianStop`.
 struct MedianStopOptions {
   int start_step = 0;  ///< a trial with fewer intermediate results than this goes on in any case, at least 0
+  int min_finished =
+      1;  ///< trials that must have ended successfully with as many results before one is stopped, at least 1
 };
 
 /// Stops a trial whose best intermediate result is worse than the median of what others had at the same step.
 ///
 /// What counts of another trial is the mean of its intermediate results up to that step, and only if it ended
-/// successfully and reported that many. As long as there is no such trial, every trial goes on. With an even number
+/// successfully and reported that many. As long as there are fewer than `min_finished` such
+/// trials, every trial goes on. With an even number
 /// of them the worse of the two middle ones is taken, so that a trial has the benefit of the doubt.
 ///
 /// A value that is not a number counts as the worst possible.
@@ -34,7 +37,7 @@ class MedianStop {
  public:
   using role = role::assessor;
 
-  /// @throws ConfigError  when `start_step` is negative
+  /// @throws ConfigError  when an option is out of range
   NNI_LAZY explicit MedianStop(MedianStopOptions options = {});
 
   void start(const Objectives& goals);
@@ -46,7 +49,7 @@ class MedianStop {
   class Median {
    public:
     void insert(double loss) { fresh_.push_back(loss); }
-    [[nodiscard]] bool empty() const noexcept { return upper_.empty() && fresh_.empty(); }
+    [[nodiscard]] std::size_t size() const noexcept { return lower_.size() + upper_.size() + fresh_.size(); }
     /// Element n/2 of n, counted from the best.
     NNI_LAZY [[nodiscard]] double value();
 

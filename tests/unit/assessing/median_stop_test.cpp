@@ -5,6 +5,7 @@
 
 #include <nni/assessing/median_stop.hpp>
 #include <nni/assessing/none.hpp>
+#include <nni/core/error.hpp>
 #include <nni/core/random.hpp>
 
 namespace nni::assessing {
@@ -49,6 +50,18 @@ TEST_CASE("median stop: a trial whose best value is worse than the median mean o
   CHECK(report(assessor, run(6), {6.0, 5.1}) == Verdict::bad);
 
   SECTION("its best value counts, not its last") { CHECK(report(assessor, run(7), {4.9, 100.0}) == Verdict::good); }
+}
+
+TEST_CASE("median stop: stops nothing before as many trials as asked for have ended", "[assessing][median_stop]") {
+  MedianStop assessor = started(minimize, {.min_finished = 3});
+  finish(assessor, run(1), {1.0});
+  finish(assessor, run(2), {1.0, 1.0});
+  CHECK(report(assessor, run(3), {9.0}) == Verdict::good);
+
+  finish(assessor, run(4), {1.0, 1.0});
+  CHECK(report(assessor, run(5), {9.0}) == Verdict::bad);
+  CHECK(report(assessor, run(6), {0.5, 9.0}) == Verdict::good);
+  CHECK_THROWS_AS(MedianStop({.min_finished = 0}), ConfigError);
 }
 
 TEST_CASE("median stop: larger is better when maximising", "[assessing][median_stop]") {

@@ -201,6 +201,17 @@ TEST_CASE("search space: everything that is wrong in code is reported at once, w
           "space: has a dimension without a name"});
 }
 
+TEST_CASE("search space: an option that a choice has already is refused", "[core][search_space]") {
+  const auto in_code = problems_of([] {
+    return SearchSpace{choice("c", {"a", "b", "a"}), choice("n", {1, 2.0, 1.0}), choice("m", {1, "1", true, "true"})};
+  });
+  const auto in_json = problems_of_json(R"({"c": {"_type": "choice", "_value": [0.1, 0.2, 1e-1]}})");
+
+  CHECK(in_code == Lines{"space.c._value[2]: is a second option \"a\"; give every value once",
+                         "space.n._value[2]: is a second option 1.0; give every value once"});
+  CHECK(in_json == Lines{"space.c._value[2]: is a second option 0.1; give every value once"});
+}
+
 TEST_CASE("search space: everything that is wrong in JSON is reported at once, with key, value and remedy",
           "[core][search_space]") {
   const auto problems = problems_of_json(R"({

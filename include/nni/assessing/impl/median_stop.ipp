@@ -12,9 +12,12 @@
 namespace nni::assessing {
 
 NNI_LAZY_BODY MedianStop::MedianStop(MedianStopOptions options) : options_(options) {
+  ProblemList problems;
   if (options.start_step < 0)
-    throw config_error(
-        "median_stop.start_step", "is " + std::to_string(options.start_step) + ", but must be at least 0");
+    problems.add("median_stop.start_step", "is " + std::to_string(options.start_step) + ", but must be at least 0");
+  if (options.min_finished < 1)
+    problems.add("median_stop.min_finished", "is " + std::to_string(options.min_finished) + ", but must be at least 1");
+  problems.throw_if_any();
 }
 
 NNI_INLINE void MedianStop::start(const Objectives& goals) { goals_ = goals; }
@@ -35,7 +38,8 @@ NNI_LAZY_BODY Verdict MedianStop::assess(const RunId& run, std::span<const doubl
   }
   const std::size_t step = history.size();
   if (step == 0 || step < static_cast<std::size_t>(options_.start_step)) return Verdict::good;
-  if (step > steps_.size() || steps_[step - 1].empty()) return Verdict::good;
+  if (step > steps_.size() || steps_[step - 1].size() < static_cast<std::size_t>(options_.min_finished))
+    return Verdict::good;
   return own.best > steps_[step - 1].value() ? Verdict::bad : Verdict::good;
 }
 

@@ -66,6 +66,7 @@ NNI_INLINE void check_choice(const Dimension& dimension, const std::string& key,
   }
   const bool branches = dimension.options.front().is_branch();
   std::set<std::string_view> names;
+  std::set<std::string> values;
   for (std::size_t index = 0; index < dimension.options.size(); ++index) {
     const ChoiceOption& option = dimension.options[index];
     const std::string place = key + "._value[" + std::to_string(index) + "]";
@@ -76,7 +77,12 @@ NNI_INLINE void check_choice(const Dimension& dimension, const std::string& key,
     }
     if (option.number() && !std::isfinite(*option.number()))
       problems.add(place, "is " + option.text() + ", but must be a finite number");
-    if (!branches) continue;
+    if (!branches) {
+      const std::string value = option.number() ? to_json_text(*option.number()) : option.text();
+      if (!values.insert(value).second)
+        problems.add(place, "is a second option " + option.text() + "; give every value once");
+      continue;
+    }
     if (!names.insert(option.name()).second)
       problems.add(place, "is a second branch named \"" + option.name() + "\"; give every branch a name of its own");
     check_dimensions(option.dimensions(), key + "." + option.name(), problems);
