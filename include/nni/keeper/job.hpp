@@ -16,6 +16,7 @@ struct TrialSurroundings {
   std::string experiment;  ///< its id
   std::string platform;    ///< for NNI_PLATFORM
   std::string trials;      ///< parent of the runs' directories
+  std::string reporter{};  ///< for NNI_KEEPER: program that understands `report`, see `find_reporter`; empty: none
 };
 
 /// A job template made ready for launches: all pointers that `posix_spawn` wants are built once, and a launch changes

@@ -33,6 +33,7 @@ struct KeeperOptions {
   std::string experiment = {};                                     ///< its id
   std::string environment = "local-env";                           ///< name of this machine within the experiment
   std::string platform = "local";                                  ///< what trials find in NNI_PLATFORM
+  std::string reporter = {};                                       ///< see `find_reporter`; empty: none
   process::Reaper::Scope scope = process::Reaper::Scope::watched;  ///< `everything` in a process of its own
   Duration grace = std::chrono::seconds(5);                        ///< between SIGINT and SIGKILL
   std::shared_ptr<files::System> files = files::System::real();    ///< makes the calls of the spool

@@ -19,6 +19,11 @@ namespace nni::keeper {
 /// @throws Error  `Errc::not_found` when `given` or NNI_KEEPER names something that cannot be executed
 [[nodiscard]] std::optional<std::filesystem::path> find_keeper(const std::string& given);
 
+/// Finds the program that trials call to report: this very program, if it is `nni-keeper` or its main calls `run_if_asked`;
+/// otherwise what `find_keeper` finds.
+/// @returns  an absolute path; nothing when there is none
+[[nodiscard]] std::optional<std::filesystem::path> find_reporter();
+
 /// What became of the start of a keeper.
 enum class KeeperStart {
   ready,  ///< it listens

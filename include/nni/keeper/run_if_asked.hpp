@@ -16,6 +16,9 @@ namespace nni::keeper {
 /// The library starts the program a second time, with arguments of its own, when `platforms::Local` needs a keeper and
 /// finds no `nni-keeper`. Without such arguments nothing happens.
 ///
+/// In a trial of such a program the variable NNI_KEEPER names it, and it understands the commands of `trial::report_main`:
+/// `"$NNI_KEEPER" report final 0.93`. It does so where NNI_KEEPER is this very program, and only there.
+///
 /// @returns  the exit code with which `main` shall return at once; nothing when the program was started by a user
 NNI_NEEDS_PROCESS([[nodiscard]] std::optional<int> run_if_asked(int argc, char** argv));
 

@@ -16,6 +16,8 @@ namespace nni::trial {
 ///     nni-keeper report intermediate VALUE   a number, or JSON with a member "default"
 ///     nni-keeper report final VALUE
 ///
+/// In a trial of `platforms::Local`, `"$NNI_KEEPER"` stands for `nni-keeper` and works wherever that program is.
+///
 /// Each call is a process of its own, so the position among the intermediate results is kept in a file of the trial's
 /// output directory, which is locked meanwhile. A call returns when the manager has recorded the value.
 ///

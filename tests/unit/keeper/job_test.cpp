@@ -104,3 +104,41 @@ TEST_CASE("job: output that is discarded goes nowhere", "[keeper][job]") {
 
   CHECK(std::string(prepared.spec(order(1), "abcde", "").standard_output) == "/dev/null");
 }
+
+TEST_CASE("job: a trial is given the program that it reports with", "[keeper][job]") {
+  const auto launched = [](const std::string& reporter, const std::vector<std::string>& inherited,
+                           const std::vector<std::string>& own = {}) {
+    TrialSurroundings around = surroundings();
+    around.reporter = reporter;
+    JobTemplate template_of_job = job();
+    template_of_job.environment = own;
+    return variables(PreparedJob(template_of_job, inherited, around).spec(order(1), "name", "http://one"));
+  };
+
+  SECTION("its folder stands behind all others in PATH") {
+    const auto found = launched("/opt/nni/bin/nni-keeper", {"PATH=/usr/bin:/bin", "NNI_KEEPER=elsewhere"});
+    CHECK(found.at("NNI_KEEPER") == "/opt/nni/bin/nni-keeper");
+    CHECK(found.at("PATH") == "/usr/bin:/bin:/opt/nni/bin");
+  }
+  SECTION("once only") {
+    CHECK(launched("/bin/nni-keeper", {"PATH=/usr/bin:/bin"}).at("PATH") == "/usr/bin:/bin");
+    CHECK(launched("/usr/bin/nni-keeper", {"PATH=/usr/bin:/bin"}).at("PATH") == "/usr/bin:/bin");
+  }
+  SECTION("also where nothing sets PATH, or the template does") {
+    CHECK(launched("/opt/nni-keeper", {}).at("PATH") == "/usr/local/bin:/usr/bin:/bin:/opt");
+    CHECK(launched("/opt/nni-keeper", {"PATH=/a"}, {"PATH=/b"}).at("PATH") == "/b:/opt");
+  }
+  SECTION("a program of another name is called by the variable only") {
+    const auto found = launched("/home/me/search", {"PATH=/usr/bin"});
+    CHECK(found.at("NNI_KEEPER") == "/home/me/search");
+    CHECK(found.at("PATH") == "/usr/bin");
+  }
+  SECTION("the template may name another one") {
+    CHECK(launched("/opt/nni-keeper", {}, {"NNI_KEEPER=/own"}).at("NNI_KEEPER") == "/own");
+  }
+  SECTION("where there is none, nothing changes") {
+    const auto found = launched("", {"PATH=/usr/bin", "NNI_KEEPER=/mine"});
+    CHECK(found.at("NNI_KEEPER") == "/mine");
+    CHECK(found.at("PATH") == "/usr/bin");
+  }
+}

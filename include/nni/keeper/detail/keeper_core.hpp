@@ -50,6 +50,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
         write_timer_(executor_) {
     surroundings_.experiment = options_.experiment;
     surroundings_.platform = options_.platform;
+    surroundings_.reporter = options_.reporter;
     surroundings_.trials = trials_directory(options_.directory, options_.environment).string();
   }
 

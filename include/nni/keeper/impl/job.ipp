@@ -17,6 +17,13 @@ inline constexpr std::string_view channel_variable = "NNI_TRIAL_COMMAND_CHANNEL"
 inline constexpr std::string_view per_run_variables[] = {
     "NNI_OUTPUT_DIR", "NNI_SYS_DIR", "NNI_TRIAL_JOB_ID", "NNI_TRIAL_SEQ_ID"};
 
+/// Puts the folder of the reporting program behind all others, so that it hides no program of the user.
+NNI_INLINE void add_folder(std::string& path_entry, std::string_view program) {
+  const std::string folder(program.substr(0, program.rfind('/')));
+  if ((":" + path_entry.substr(path_entry.find('=') + 1) + ":").find(":" + folder + ":") == std::string::npos)
+    path_entry += ":" + folder;
+}
+
 NNI_INLINE void set_variable(std::string& slot, std::string_view name, std::string_view value) {
   slot.assign(name);
   slot += '=';
@@ -39,7 +46,13 @@ NNI_INLINE PreparedJob::PreparedJob(JobTemplate job, const std::vector<std::stri
   put("NNI_PLATFORM=" + surroundings.platform);
   put("NNI_EXP_ID=" + surroundings.experiment);
   put("NNI_CODE_DIR=" + job_.directory);
+  if (!surroundings.reporter.empty()) put("NNI_KEEPER=" + surroundings.reporter);
   for (const std::string& entry : job_.environment) put(entry);
+
+  if (surroundings.reporter.ends_with("/nni-keeper")) {
+    const auto known = variables.try_emplace("PATH", "PATH=/usr/local/bin:/usr/bin:/bin").first;
+    detail::add_folder(known->second, surroundings.reporter);
+  }
 
   channel_given_ = variables.contains(detail::channel_variable);
   const auto path = variables.find("PATH");

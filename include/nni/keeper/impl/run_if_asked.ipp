@@ -23,6 +23,7 @@
 #include <nni/keeper/daemon.hpp>
 #include <nni/keeper/launch.hpp>
 #include <nni/process/launcher.hpp>
+#include <nni/trial/report.hpp>
 
 namespace nni::keeper {
 
@@ -52,6 +53,16 @@ class ReadyPipe {
  private:
   int file_;
 };
+
+/// True in a trial that calls this program by NNI_KEEPER, in the words of `report_main`.
+NNI_INLINE bool is_reporter(int argc, char** argv) {
+  const char* const named = std::getenv("NNI_KEEPER");
+  if (!named || !std::getenv("NNI_TRIAL_JOB_ID") || argc < 2 || std::strcmp(argv[0], named) != 0) return false;
+  const std::string_view word = argv[1];
+  if (word == "report")
+    return argc == 4 && (argv[2] == std::string_view("intermediate") || argv[2] == std::string_view("final"));
+  return (word == "parameters" && argc == 2) || (word == "parameter" && argc == 3);
+}
 
 NNI_INLINE void close_all_from(unsigned first) {
 #if defined(SYS_close_range)
@@ -102,6 +113,7 @@ NNI_INLINE int serve(char** arguments) {
   options.experiment = arguments[1];
   options.environment = arguments[2];
   options.platform = arguments[3];
+  options.reporter = find_reporter().value_or(std::filesystem::path()).string();
   try {
     const std::filesystem::path own = keeper_directory(options.directory);
     files::own_directory(*files::System::real(), options.directory);
@@ -139,6 +151,7 @@ NNI_INLINE int serve(char** arguments) {
 
 NNI_INLINE std::optional<int> run_if_asked(int argc, char** argv) {
   detail::serves() = true;
+  if (detail::is_reporter(argc, argv)) return trial::report_main(argc, argv);
   if (argc != 6 || std::strcmp(argv[1], serve_argument) != 0) return std::nullopt;
   return detail::serve(argv + 2);
 }

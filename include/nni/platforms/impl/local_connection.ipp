@@ -62,6 +62,7 @@ NNI_INLINE keeper::KeeperOptions LocalCore::keeper_options() const {
   options.experiment = experiment_.value;
   options.environment = local_environment;
   options.platform = "local";
+  options.reporter = keeper::find_reporter().value_or(std::filesystem::path()).string();
   return options;
 }
 
