@@ -6,6 +6,7 @@
 #include <nni/keeper/impl/keeper_core.ipp>
 #include <nni/keeper/impl/keeper_records.ipp>
 #include <nni/keeper/impl/launch.ipp>
+#include <nni/keeper/impl/left_over.ipp>
 #include <nni/keeper/impl/link.ipp>
 #include <nni/keeper/impl/lock.ipp>
 #include <nni/keeper/impl/protocol.ipp>

@@ -40,11 +40,15 @@ namespace nni {
 ///  7. after `clean_up` there are no events (`next_event` waits or throws), no processes, and no I/O object is left; it
 ///     finishes within `ctx.shutdown_limit()`. It is called once, also where `start` failed or was never reached;
 ///  8. (`ResumableService`) `adopt` answers for every intent, also for one without a `JobId`: the platform finds it by
-///     the name that derives from the run.
+///     the name that derives from the run. It is called once after `start`, also with no intents at all: what still runs
+///     for this experiment and is in none of them is unknown to its records; it is stopped, and no later submission of
+///     a run of the same name takes it, or anything that it reported, for its own.
 ///
 /// What else it may have, and is called if it does: `set_experiment_directory` (nni/experiment/place.hpp), before `start`;
 /// `std::string remark()`, after `start`: a sentence that people should read; `on_trouble(TroubleListener)`: whom to tell
-/// why nothing goes on for now; `recorded(RunId)`: the end of this run is in the records.
+/// why nothing goes on for now; `set_experiment_life(const std::string& life, bool can_resume)`, before `start`: a random
+/// id of the experiment that stays the same over its resumes, and whether a later manager can resume it at all;
+/// `recorded(RunId)`: the end of this run is in the records.
 ///
 /// @tparam S  policy type; declares `using role = nni::role::training_service;`, `mount_type` and `platform`
 /// @see nni::platforms::InProcess, nni::platforms::Local, docs/how-to/training-service.md

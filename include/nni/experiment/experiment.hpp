@@ -197,6 +197,9 @@ class Experiment {
   /// A store of the caller's may know this experiment already; a default one is as new as the experiment.
   static constexpr bool resumable = detail::count_role<role::data_store, Policies...> != 0;
 
+  /// A later manager can resume the experiment: its records outlive this process.
+  static constexpr bool keeps_records = resumable && !std::same_as<store_type, datastore::Memory>;
+
   /// What an advisor of the caller's makes of a resume is its own affair; of ours only an assessor needs histories.
   static constexpr bool replays_histories =
       detail::count_role<role::advisor, Policies...> == 1

@@ -42,6 +42,8 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
     }
   }
   NNI_CRASH_POINT("history told");
+  if constexpr (requires { service_.set_experiment_life(settings_.life, keeps_records); })
+    service_.set_experiment_life(settings_.life, keeps_records);
   auto serving = service_.start(context);
   co_await std::move(serving);
   NNI_CRASH_POINT("service started");
@@ -51,6 +53,7 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
 template <class Service, class... Policies>
 void Experiment<Service, Policies...>::take_settings() {
   settings_ = detail::Settings(options_, space_);
+  if (!snapshot_.exists) settings_.life = ExperimentId::random().value + ExperimentId::random().value;
   if constexpr (resumable) {
     if (snapshot_.exists) settings_ = detail::Settings(snapshot_.profile.settings, options_, space_, snapshot_.trials);
     options_.concurrency = settings_.in_force.concurrency;
@@ -179,8 +182,8 @@ template <class Service, class... Policies>
 awaitable<std::vector<JobReport>> Experiment<Service, Policies...>::adopt_open_runs() {
   std::vector<Intent> open = ledger_->open_intents();
   std::vector<JobReport> reports;
-  if (open.empty()) co_return reports;
   if constexpr (ResumableService<Service>) {
+    // Also without any: what still runs for this experiment is unknown to its records, and the service ends it.
     auto adopting = service_.adopt(std::move(open));
     reports = co_await std::move(adopting);
   } else {

@@ -100,7 +100,7 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   engine.listen();
   try {
     std::vector<JobReport> reports;
-    if constexpr (resumable) {
+    if constexpr (resumable || ResumableService<Service>) {
       auto adopting = adopt_open_runs();
       reports = co_await std::move(adopting);
       NNI_CRASH_POINT("runs adopted");

@@ -60,6 +60,10 @@ class Settings {
   std::string given_space;
   std::vector<Epoch> spaces;  ///< at least one; the last is in force
   bool paused = false;        ///< by the user
+
+  /// Random id of a start with nothing recorded, kept over resumes: by it a service tells runs of this experiment from
+  /// those of an earlier one with the same id. Empty where it was not recorded.
+  std::string life;
 };
 
 /// The limits that options say.

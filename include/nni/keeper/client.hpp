@@ -25,13 +25,14 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
  public:
   /// What the client tells. All are called from the executor; none may throw.
   struct Events {
-    std::function<void(Welcome)> welcome;      ///< the first thing
-    std::function<void(Record)> record;        ///< what happened, in order; acknowledge it once it is recorded
-    std::function<void()> caught_up;           ///< all records from before the connection were told
-    std::function<void(std::string)> trouble;  ///< empty: it is over
-    std::function<void()> finished;            ///< the answer to `finish`
-    std::function<void(std::string)> refused;  ///< the keeper lets nobody in, or gives up; nothing follows
-    std::function<void(std::string)> closed;   ///< the keeper is gone; nothing follows
+    std::function<void(Welcome)> welcome;               ///< the first thing
+    std::function<void(Record)> record;                 ///< what happened, in order; acknowledge it once it is recorded
+    std::function<void()> caught_up;                    ///< all records from before the connection were told
+    std::function<void(std::string)> trouble;           ///< empty: it is over
+    std::function<void()> finished;                     ///< the answer to `finish`
+    std::function<void(RunId, std::string)> not_taken;  ///< why an order is not carried out; may be left empty
+    std::function<void(std::string)> refused;           ///< the keeper lets nobody in, or gives up; nothing follows
+    std::function<void(std::string)> closed;            ///< the keeper is gone; nothing follows
   };
 
   /// @param executor  single-threaded
@@ -95,15 +96,16 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
 /// @param executor              single-threaded; calls what the link's user is told
 /// @param experiment_directory  of the experiment
 /// @returns       nothing when no keeper listens there
-/// @throws Error  for any other failure
+/// @throws Error  `Errc::not_authorised` when another user's process listens there; any other failure
 [[nodiscard]] std::shared_ptr<Link> connect_to_keeper(
     const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory);
 
 /// Asks the keeper of a directory for its status, or tells it to stop its trials and end. Blocks.
 /// @param experiment_directory  of the experiment
 /// @param stop                  true: stop and end, unless it has a manager
-/// @returns       JSON text; empty when no keeper listens there, or when it ended before it answered
-/// @throws Error  for any other failure
+/// @returns       JSON text; empty when there is no keeper, or when it ended before it answered
+/// @throws Error  `Errc::in_use` with its process when a keeper does not listen; `Errc::not_authorised` when another
+///                user's process listens there; any other failure
 [[nodiscard]] std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop);
 
 }  // namespace nni::keeper

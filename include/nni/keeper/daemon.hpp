@@ -12,8 +12,15 @@
 
 namespace nni::keeper {
 
-/// A keeper as a process of its own: listens on a Unix socket of mode 0600 in the experiment's directory, lets one
-/// manager in at a time, and goes on without any until its last trial has ended.
+/// A keeper as a process of its own: listens on a Unix socket of mode 0600 in the experiment's directory, to processes
+/// of its own user only, and lets one manager in at a time.
+///
+/// It continues without a manager until its last trial has ended, where a later one can resume the experiment; otherwise
+/// it stops its trials when the manager's process has ended. Trials of an earlier life of the experiment are stopped
+/// before a manager of the next life is let in. A socket whose name was removed is made again.
+///
+/// SIGTERM stops all trials as the end of an experiment does, so a resume runs them again; only `nni-keeper stop` stops
+/// them on behalf of the user.
 class Daemon {
  public:
   /// @param io       nobody else uses it

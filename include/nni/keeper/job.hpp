@@ -90,6 +90,10 @@ class PreparedJob {
 /// The part of `NAME=value` before the sign.
 [[nodiscard]] std::string_view variable_name(std::string_view entry) noexcept;
 
+/// Returns true for `NAME=value`. A process may be started with entries of any other form; they name no variable, and
+/// trials do not get them.
+[[nodiscard]] bool is_variable(std::string_view entry) noexcept;
+
 }  // namespace nni::keeper
 
 #if NNI_HEADER_ONLY

@@ -83,8 +83,16 @@ class Keeper {
   /// Makes a template known; one with the same id replaces it.
   void define(JobTemplate job);
 
-  /// Starts a run, soon. Whether it could be started is told by a record. A run that lives already is left alone.
-  void start(StartOrder order);
+  /// Makes the keeper serve a life of its experiment (`Hello::life`). Records of another life are dropped: nobody can
+  /// ask for them any more, and runs of the same names would take them for their own. Waits for the disk then.
+  /// @returns       false when runs of another life have not ended; nothing is changed then
+  /// @throws Error  when the change cannot be written
+  [[nodiscard]] bool enter_life(const std::string& life);
+
+  /// Starts a run, soon. Whether it could be started is reported by a record. The same order for a run that lives is
+  /// ignored.
+  /// @returns  why the order is not carried out: a run of this name lives with other parameters; empty otherwise
+  std::string start(StartOrder order);
 
   /// Stops a run for the reason `why`: SIGINT to its group, after the grace SIGKILL to whatever is left. Unknown runs are ignored.
   void kill(RunId run, StopReason why);

@@ -27,7 +27,8 @@ namespace nni::keeper {
 /// What became of the start of a keeper.
 enum class KeeperStart {
   ready,  ///< it listens
-  busy    ///< another keeper has the directory
+  busy,   ///< another keeper has the directory
+  killed  ///< it was killed before it listened
 };
 
 /// Starts a keeper that is detached from this process, and waits until it listens. Blocks; any thread.

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+
+#include <sys/types.h>
 
 #include <nni/core/macros.hpp>
 
@@ -29,6 +32,10 @@ class Lock {
   /// @param file  is created if necessary; its directory exists
   /// @throws Error  `Errc::in_use` with the id of the owner's process, or a system error
   Before acquire(const std::filesystem::path& file);
+
+  /// Returns the process that has the lock of `file`, without taking it: 0 when it has not written its number, nothing
+  /// when the lock is free or there is no such file.
+  [[nodiscard]] static std::optional<pid_t> holder(const std::filesystem::path& file);
 
   /// Gives the lock back after an orderly end.
   void release() noexcept;

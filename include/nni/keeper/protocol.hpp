@@ -29,8 +29,8 @@
 
 namespace nni::keeper {
 
-/// Version of the frames and of the spool. A keeper speaks exactly one.
-inline constexpr std::uint8_t protocol_version = 1;
+/// Version of the frames. A keeper speaks exactly one.
+inline constexpr std::uint8_t protocol_version = 2;
 
 /// Largest payload of a frame; a metric of a trial is limited to less by its channel.
 inline constexpr std::size_t max_frame_payload = 64 * 1024 * 1024;
@@ -57,7 +57,8 @@ enum class FrameType : std::uint8_t {
   caught_up = 67,  ///< all records from before the connection have been sent
   trouble = 68,    ///< a sentence: something is wrong and the keeper retries; empty: it is over
   status = 69,     ///< JSON text
-  finished = 70    ///< the answer to *finish*: no process is left
+  finished = 70,   ///< the answer to *finish*: no process is left
+  not_taken = 71   ///< a run and a sentence: why its start order is not carried out
 };
 
 /// A frame as it lies in the receiver's buffer.
@@ -110,7 +111,11 @@ class Hello {
  public:
   Hello() = default;
 
-  std::string experiment;                ///< id; a keeper serves one experiment only
+  std::string experiment;  ///< id; a keeper serves one experiment only
+  /// Random id that an experiment gets when it starts with nothing recorded, and keeps over resumes. Runs of another
+  /// life have nothing in common with runs of the same names in this one.
+  std::string life;
+  bool can_resume = true;                ///< a later manager can take the runs over; otherwise they end with this one
   std::string owner;                     ///< for people who meet the lock: program, pid and host
   std::uint64_t pid = 0;                 ///< its process
   std::vector<std::string> environment;  ///< `NAME=value`, inherited by trials
@@ -209,6 +214,7 @@ void encode(Writer& out, const Welcome& what);
 void encode(Writer& out, const Record& what);
 void encode_kill(Writer& out, RunId run, StopReason why);
 void encode_parameters(Writer& out, RunId run, std::string_view record);
+void encode_not_taken(Writer& out, RunId run, std::string_view reason);
 void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>& ranges);
 /// @}
 
@@ -221,6 +227,7 @@ void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>& ranges);
 [[nodiscard]] Result<Record> decode_record(std::string_view payload, std::uint64_t position);
 [[nodiscard]] Result<std::pair<RunId, StopReason>> decode_kill(std::string_view payload);
 [[nodiscard]] Result<std::pair<RunId, std::string>> decode_parameters(std::string_view payload);
+[[nodiscard]] Result<std::pair<RunId, std::string>> decode_not_taken(std::string_view payload);
 [[nodiscard]] Result<std::vector<AcknowledgedRange>> decode_ranges(std::string_view payload);
 /// @}
 

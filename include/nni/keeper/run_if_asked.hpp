@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <nni/core/macros.hpp>
 
@@ -24,6 +25,9 @@ NNI_NEEDS_PROCESS([[nodiscard]] std::optional<int> run_if_asked(int argc, char**
 
 /// True when `run_if_asked` was called in this process: the program can be started as a keeper.
 [[nodiscard]] bool can_serve_as_keeper() noexcept;
+
+/// First line that a program writes which is to be a keeper. One that ends after it, and says nothing else, was killed.
+inline constexpr std::string_view keeper_begins = "begins\n";
 
 /// First argument of a program that shall be a keeper.
 inline constexpr const char* serve_argument = "--nni-keeper-serve";

@@ -61,6 +61,7 @@ class Session final : public LinkUser, public std::enable_shared_from_this<Sessi
   void handle(const Frame& frame);
   void greet(const Frame& frame);
   void command(const Frame& frame);
+  void start(StartOrder order);
   void reply_status(bool stop);
   void send_more();
   void tell_caught_up();

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/local/stream_protocol.hpp>
@@ -30,6 +31,18 @@ class SocketPath {
   /// The address to bind or to connect to.
   [[nodiscard]] boost::asio::local::stream_protocol::endpoint endpoint() const {
     return boost::asio::local::stream_protocol::endpoint("/proc/self/fd/" + std::to_string(directory_) + "/" + name_);
+  }
+
+  /// Returns the number of the file that has the name now; 0 when there is none.
+  [[nodiscard]] ino_t file() const noexcept {
+    struct stat found{};
+    return ::fstatat(directory_, name_.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 ? found.st_ino : 0;
+  }
+
+  /// Returns false once the directory has been removed: no name can be made in it any more.
+  [[nodiscard]] bool has_directory() const noexcept {
+    struct stat found{};
+    return ::fstat(directory_, &found) == 0 && found.st_nlink != 0;
   }
 
   /// Removes the socket; no failure when it is not there.

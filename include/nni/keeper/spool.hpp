@@ -72,6 +72,10 @@ class Spool {
   /// Takes `count` positions from `first` on as acknowledged; unknown ones are ignored.
   void acknowledge(std::uint64_t first, std::uint64_t count);
 
+  /// Drops every record, also those that are kept, and waits until the disk has forgotten them.
+  /// @returns  0, or the `errno` of the failure; call again later
+  [[nodiscard]] int drop_all();
+
   /// Gives up the record at `position`, which was kept.
   void release(std::uint64_t position);
 

@@ -50,7 +50,8 @@ struct LocalOptions {
 ///
 /// A keeper, a small process of its own, starts them and waits for them. So they outlive this process: when a manager
 /// was killed, the next one that resumes the experiment takes the living trials over, with everything that they have
-/// reported meanwhile, and learns how the others ended. The keeper is what the option or the variable NNI_KEEPER names,
+/// reported meanwhile, and learns how the others ended. Where no manager can resume the experiment (its data store is
+/// `datastore::Memory`), the trials end with this process. The keeper is what the option or the variable NNI_KEEPER names,
 /// `nni-keeper` beside this program or in PATH, or this program itself, where its main begins with
 /// `keeper::run_if_asked`; in this order.
 ///
@@ -78,6 +79,11 @@ class Local {
 
   /// Called by the experiment `id` before `start`, with its `directory`.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
+
+  /// Called by the experiment before `start`.
+  /// @param life        random id of the experiment, the same over its resumes: trials of another one are stopped
+  /// @param can_resume  false: nobody can take the trials over, so they end when this process does
+  void set_experiment_life(const std::string& life, bool can_resume);
 
   /// Its key of NNI's original interface: `local_config`.
   [[nodiscard]] std::span<const std::string_view> cluster_metadata_keys() const noexcept;

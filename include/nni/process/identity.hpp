@@ -38,7 +38,8 @@ class Identity {
 /// @returns  nothing when there is no such process, or when it is a zombie
 [[nodiscard]] std::optional<Identity> identify(pid_t pid);
 
-/// True while this very process runs; a zombie does not.
+/// Returns true while this very process runs; a zombie does not. Where the kernel refuses to say which process has the
+/// number, any process that has it counts.
 [[nodiscard]] bool is_alive(const Identity& process);
 
 /// `boot_id:pid:start_ticks`, the job id of a local run.

@@ -219,7 +219,7 @@ CO_TEST_CASE("nni-keeper: a manager without standard files has a keeper with a l
   const Printed stop = co_await run_keeper(ctx, "stop " + place.path().string());
   co_await ended(ctx, keeper);
 
-  CHECK(started.text == "ready\n");
+  CHECK(started.text == std::string(keeper::keeper_begins) + "ready\n");
   CHECK(stop.status == 0);
   CHECK_THAT(place.read(place.keeper_file("keeper.log")), Catch::Contains("serving experiment " + place.id().value));
 }

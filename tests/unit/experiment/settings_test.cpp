@@ -86,3 +86,12 @@ TEST_CASE("settings: records without them, and damaged ones", "[experiment][sett
   CHECK_THROWS_WITH(Settings("{\"given\": 3}", first_start(), narrow(), 3), Catch::Contains("cannot be read"));
   CHECK_THROWS_WITH(Settings("{", first_start(), narrow(), 3), Catch::Contains("cannot be read"));
 }
+
+TEST_CASE("settings: the life of an experiment is kept over resumes", "[experiment][settings]") {
+  Settings first(first_start(), narrow());
+  CHECK(Settings(first.to_json(), first_start(), narrow(), 0).life.empty());  // recorded by an earlier version
+
+  first.life = "random";
+
+  CHECK(Settings(first.to_json(), first_start(), narrow(), 0).life == "random");
+}

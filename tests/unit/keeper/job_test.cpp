@@ -142,3 +142,24 @@ TEST_CASE("job: a trial is given the program that it reports with", "[keeper][jo
     CHECK(found.at("PATH") == "/usr/bin");
   }
 }
+
+TEST_CASE("job: entries that are no variables are left out, wherever they come from", "[keeper][job]") {
+  JobTemplate broken = job();
+  broken.environment = {"MULTI_PHASE", "GIVEN=1", ""};
+  PreparedJob prepared(std::move(broken), {"PATH", "=nameless", "HOME=/home"}, surroundings());
+  StartOrder own = order(1);
+  own.environment = {"NNI_TRIAL_COMMAND_CHANNEL", "NNI_OUTPUT_DIR", "OWN=2"};
+
+  CHECK_FALSE(prepared.has_phases(own));
+  CHECK(prepared.wants_channel(own));
+  const auto found = variables(prepared.spec(own, "name", "http://channel"));
+
+  CHECK_FALSE(found.contains("PATH"));
+  CHECK_FALSE(found.contains(""));
+  CHECK_FALSE(found.contains("MULTI_PHASE"));
+  CHECK(found.at("HOME") == "/home");
+  CHECK(found.at("GIVEN") == "1");
+  CHECK(found.at("OWN") == "2");
+  CHECK(found.at("NNI_OUTPUT_DIR") == "/trials/name");
+  CHECK(found.at("NNI_TRIAL_COMMAND_CHANNEL") == "http://channel");
+}

@@ -120,6 +120,8 @@ TEST_CASE("protocol: records of every kind read back exactly", "[keeper][protoco
 TEST_CASE("protocol: greetings, templates, orders and acknowledgements read back", "[keeper][protocol]") {
   Hello hello;
   hello.experiment = "exp";
+  hello.life = "4711";
+  hello.can_resume = false;
   hello.owner = "me";
   hello.pid = 12;
   hello.environment = {"A=1", "B="};
@@ -148,6 +150,8 @@ TEST_CASE("protocol: greetings, templates, orders and acknowledgements read back
 
   CHECK(decode_hello(bytes_of(hello)).value().environment == hello.environment);
   CHECK(decode_hello(bytes_of(hello)).value().owner == "me");
+  CHECK(decode_hello(bytes_of(hello)).value().life == "4711");
+  CHECK_FALSE(decode_hello(bytes_of(hello)).value().can_resume);
   CHECK(decode_job(bytes_of(job)).value() == job);
   const StartOrder back = decode_start(bytes_of(order)).value();
   CHECK(back.run == order.run);
@@ -164,6 +168,12 @@ TEST_CASE("protocol: greetings, templates, orders and acknowledgements read back
   check_strict(bytes_of(job), decode_job);
   check_strict(bytes_of(order), decode_start);
   check_strict(bytes_of(welcome), decode_welcome);
+
+  std::string refusal;
+  Writer refused(refusal);
+  encode_not_taken(refused, some_run(), "because");
+  CHECK(decode_not_taken(refusal).value() == std::pair(some_run(), std::string("because")));
+  check_strict(refusal, decode_not_taken);
 
   std::string ranges;
   Writer out(ranges);
@@ -204,14 +214,15 @@ TEST_CASE("protocol: another version and a frame that is too large end the strea
           "[keeper][protocol]") {
   std::string other;
   append_frame(other, FrameType::hello, 1, [](Writer&) {});
-  other[4] = 2;
   std::string large = other;
-  large[4] = 1;
+  other[4] = static_cast<char>(protocol_version + 1);
   store_u32(large.data(), static_cast<std::uint32_t>(max_frame_payload + 1));
 
   FrameReader first;
   first.feed(other);
-  CHECK_THROWS_WITH(first.next(), Catch::Contains("version 2") && Catch::Contains("same release"));
+  CHECK_THROWS_WITH(
+      first.next(),
+      Catch::Contains("version " + std::to_string(protocol_version + 1)) && Catch::Contains("same release"));
   FrameReader second;
   second.feed(large);
   CHECK_THROWS_WITH(second.next(), Catch::Contains("limit"));

@@ -9,6 +9,7 @@
 #include <string>
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -188,4 +189,26 @@ TEST_CASE("group: descendants are found and killed, also beyond the group", "[pr
 
   ::waitpid(child.process.pid, nullptr, 0);
   CHECK(process::processes_with_variable("NNI_TEST_TREE", "1").empty());
+}
+
+TEST_CASE("identity: a process is found also when this one has no descriptor left", "[process]") {
+  const auto self = process::identify(::getpid());
+  REQUIRE(self);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    rlimit few{};
+    few.rlim_cur = few.rlim_max = 32;
+    bool found = ::setrlimit(RLIMIT_NOFILE, &few) == 0;
+    while (::dup(STDERR_FILENO) >= 0) {
+    }
+    const process::Identity gone(self->pid, self->start_ticks + 1);
+    found = found && process::is_alive(*self) && process::identify(self->pid) == self && !process::is_alive(gone);
+    ::_exit(found ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }

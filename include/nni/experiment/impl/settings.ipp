@@ -52,6 +52,7 @@ NNI_INLINE Settings::Settings(const std::string& recorded, const ExperimentOptio
     for (const json::value& epoch : object.at("spaces").as_array())
       spaces.push_back({epoch.at("from").to_number<std::uint64_t>(), std::string(epoch.at("space").as_string())});
     paused = object.at("paused").as_bool();
+    if (const json::value* text = object.if_contains("life")) life = std::string(text->as_string());
   } catch (const std::exception& error) {
     throw Error(Errc::store_corrupt, std::string("the settings of the experiment cannot be read: ") + error.what());
   }
@@ -82,6 +83,7 @@ NNI_INLINE std::string Settings::to_json() const {
   for (const Epoch& epoch : spaces) list.push_back(json::object{{"from", epoch.from}, {"space", epoch.space}});
   object["spaces"] = std::move(list);
   object["paused"] = paused;
+  if (!life.empty()) object["life"] = life;
   return to_json_text(json::value(std::move(object)));
 }
 

@@ -99,14 +99,23 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
     jobs_[id] = std::make_shared<PreparedJob>(std::move(job), inherited_, surroundings_);
   }
 
-  void start(StartOrder order) {
+  bool enter_life(const std::string& life);
+
+  std::string start(StartOrder order) {
     const auto [at, fresh] = runs_.try_emplace(order.run);
-    if (!fresh) return;
+    const std::size_t record = std::hash<std::string>()(order.record);
+    if (!fresh && at->second.record == record) return {};
+    if (!fresh)
+      return "run " + to_string(order.run) + " of experiment \"" + options_.experiment +
+             "\" was ordered, and lives with other parameters in process " + std::to_string(at->second.process.pid) +
+             "; stop that one first";
+    at->second.record = record;
     // The template that its number names now: by the turn of the order it may name another one.
     const auto job = jobs_.find(order.job);
     std::shared_ptr<PreparedJob> prepared = job == jobs_.end() ? nullptr : job->second;
     orders_.push_back(Waiting{std::move(order), std::move(prepared)});
     pump_soon();
+    return {};
   }
 
   void kill(RunId run, StopReason why);
@@ -151,6 +160,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
     process::Identity process;  // pid 0: not started yet
     TimePoint started{};
     std::uint64_t started_position = 0;
+    std::size_t record = 0;          // hash of its parameter record
     std::uint64_t phases = 0;        // further parameters that have come
     std::vector<std::string> early;  // of them, those that came before the turn of its order
     std::optional<StopReason> killed;
@@ -172,6 +182,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
     std::size_t open = 0;
   };
 
+  void read_life();
   void pump_soon();
   void pump();
   void launch(const Waiting& waiting);
@@ -192,6 +203,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   Log log_;
   TrialSurroundings surroundings_;
   Lock lock_;
+  std::string life_;
   int trials_ = -1;
   bool restarted_ = false;
   bool closed_ = false;

@@ -4,13 +4,18 @@
 #include <nni/keeper/client.hpp>
 #include <nni/keeper/daemon.hpp>
 #include <nni/keeper/keeper.hpp>
+#include <nni/keeper/lock.hpp>
+#include <nni/keeper/peer.hpp>
 #include <nni/keeper/socket_path.hpp>
 
 #if NNI_WITH_PROCESS
 
 #include <array>
+#include <exception>
 #include <optional>
 #include <utility>
+
+#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -35,7 +40,22 @@ NNI_INLINE bool connect(boost::asio::local::stream_protocol::socket& socket,
     return false;
   if (failure)
     throw Error(failure, "the keeper in " + keeper_directory(experiment_directory).string() + " cannot be reached");
+  require_user(
+      peer_of(socket.native_handle()), ::geteuid(), (keeper_directory(experiment_directory) / socket_name).string());
   return true;
+}
+
+/// Throws when a keeper has a directory although nobody listens there.
+NNI_INLINE void require_no_keeper(const std::filesystem::path& experiment_directory) {
+  const auto holder = Lock::holder(keeper_directory(experiment_directory) / "lock");
+  if (!holder) return;
+  const std::string number = std::to_string(*holder);
+  throw Error(
+      Errc::in_use,
+      "the keeper of " + experiment_directory.string() + (*holder == 0 ? std::string() : " (process " + number + ")") +
+          " runs and does not listen; it may be starting or ending; if this stays so, see " +
+          (keeper_directory(experiment_directory) / "keeper.log").string() +
+          (*holder == 0 ? std::string() : ", and end it together with its trials by kill " + number));
 }
 
 }  // namespace detail
@@ -144,7 +164,7 @@ NNI_INLINE void Client::on_bytes(std::string_view bytes) {
       if (!frame) break;
       handle(*frame);
     }
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     end(events_.refused, error.what());
   }
 }
@@ -168,6 +188,11 @@ NNI_INLINE void Client::handle(const Frame& frame) {
     case FrameType::caught_up: return events_.caught_up();
     case FrameType::trouble: return events_.trouble(std::string(Reader(frame.payload).text()));
     case FrameType::finished: return events_.finished();
+    case FrameType::not_taken: {
+      auto refusal = decode_not_taken(frame.payload).value();
+      if (events_.not_taken) events_.not_taken(refusal.first, std::move(refusal.second));
+      return;
+    }
     default:
       throw Error(
           Errc::protocol,
@@ -185,7 +210,10 @@ NNI_INLINE std::shared_ptr<Link> connect_to_keeper(
 NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop) {
   boost::asio::io_context io(1);
   boost::asio::local::stream_protocol::socket socket(io);
-  if (!detail::connect(socket, experiment_directory)) return {};
+  if (!detail::connect(socket, experiment_directory)) {
+    detail::require_no_keeper(experiment_directory);
+    return {};
+  }
   std::string out;
   append_frame(out, stop ? FrameType::stop : FrameType::ask_status, 1, [](Writer&) {});
   boost::asio::write(socket, boost::asio::buffer(out));

@@ -11,12 +11,14 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -24,10 +26,13 @@
 #include <nni/core/crash_point.hpp>
 #include <nni/core/error.hpp>
 #include <nni/core/json.hpp>
+#include <nni/keeper/detail/name_watch.hpp>
 #include <nni/keeper/link.hpp>
+#include <nni/keeper/peer.hpp>
 #include <nni/keeper/session.hpp>
 #include <nni/keeper/socket_path.hpp>
 #include <nni/process/group.hpp>
+#include <nni/process/pidfd.hpp>
 
 namespace nni::keeper {
 
@@ -36,6 +41,7 @@ namespace detail {
 /// A keeper whose manager never comes has been started by somebody who died meanwhile.
 inline constexpr std::chrono::seconds first_manager_limit{30};
 inline constexpr std::chrono::milliseconds accept_pause{100};  ///< after a connection that could not be taken
+inline constexpr std::chrono::seconds listen_pause{1};         ///< after a socket that could not be made
 
 }  // namespace detail
 
@@ -49,7 +55,10 @@ class Daemon::Core {
         acceptor_(io),
         signals_(io, SIGTERM),
         accept_timer_(io),
-        first_manager_timer_(io) {}
+        first_manager_timer_(io),
+        name_watch_(io.get_executor()),
+        listen_timer_(io),
+        manager_end_(io) {}
 
   void open() {
     // Orphans of trials become our children instead of vanishing from sight.
@@ -60,19 +69,7 @@ class Daemon::Core {
     keeper_->recover();
 
     socket_.emplace(keeper_directory(options_.directory), socket_name);
-    socket_->remove();
-    const mode_t before = ::umask(0177);
-    try {
-      acceptor_.open();
-      ::fcntl(acceptor_.native_handle(), F_SETFD, FD_CLOEXEC);
-      acceptor_.bind(socket_->endpoint());
-      acceptor_.listen();
-    } catch (const boost::system::system_error& error) {
-      ::umask(before);
-      throw Error(
-          error.code(), "the socket of the keeper cannot be made in " + keeper_directory(options_.directory).string());
-    }
-    ::umask(before);
+    listen();
     NNI_CRASH_POINT("keeper: listening");
   }
 
@@ -81,11 +78,14 @@ class Daemon::Core {
       if (failure) return stop_at_once(failure);
       keeper_->on_idle([this] { check_end(); });
       accept();
+      if (!name_watch_.open(keeper_directory(options_.directory), [this] { check_socket(); }))
+        log_.warning("keeper", "its socket cannot be watched; when somebody removes it, no manager can come back");
     });
     signals_.async_wait([this](const boost::system::error_code& failure, int) {
       if (failure) return;
-      log_.warning("keeper", "told to end by SIGTERM: all trials are stopped");
-      stop();
+      // As the machine shuts down, for instance. Nobody decided about the trials: a resume runs them again.
+      log_.warning("keeper", "ended by SIGTERM: all trials are stopped, and run again when the experiment is resumed");
+      stop(StopReason::experiment_end);
     });
     first_manager_timer_.expires_after(detail::first_manager_limit);
     first_manager_timer_.async_wait([this](const boost::system::error_code& failure) {
@@ -103,6 +103,45 @@ class Daemon::Core {
   static KeeperOptions with_everything(KeeperOptions options) {
     options.scope = process::Reaper::Scope::everything;
     return options;
+  }
+
+  void listen() {
+    socket_->remove();
+    const mode_t before = ::umask(0177);
+    try {
+      acceptor_.open();
+      ::fcntl(acceptor_.native_handle(), F_SETFD, FD_CLOEXEC);
+      acceptor_.bind(socket_->endpoint());
+      acceptor_.listen();
+    } catch (const boost::system::system_error& error) {
+      ::umask(before);
+      throw Error(
+          error.code(), "the socket of the keeper cannot be made in " + keeper_directory(options_.directory).string());
+    }
+    ::umask(before);
+    socket_file_ = socket_->file();
+  }
+
+  /// Binds again where the socket has lost its name: without it no manager finds the way to its trials.
+  void check_socket() {
+    if (ending_ || (acceptor_.is_open() && socket_->file() == socket_file_)) return;
+    if (!socket_->has_directory()) return name_watch_.close();
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);
+    accept_timer_.cancel();
+    listen_timer_.cancel();
+    try {
+      listen();
+      log_.warning("keeper", "its socket was removed and has been made again");
+      return accept();
+    } catch (const Error& error) {
+      log_.error("keeper", std::string(error.what()) + "; it is tried again");
+    }
+    acceptor_.close(ignored);
+    listen_timer_.expires_after(detail::listen_pause);
+    listen_timer_.async_wait([this](const boost::system::error_code& cancelled) {
+      if (!cancelled) check_socket();
+    });
   }
 
   void accept() {
@@ -128,8 +167,15 @@ class Daemon::Core {
   }
 
   void connected(boost::asio::local::stream_protocol::socket socket) {
+    Peer peer;
+    try {
+      peer = peer_of(socket.native_handle());
+      require_user(peer, ::geteuid(), (keeper_directory(options_.directory) / socket_name).string());
+    } catch (const Error& error) {
+      return log_.error("keeper", std::string("a connection was closed: ") + error.what());
+    }
     Session::Host host;
-    host.admit = [this](Session& session, const Hello& hello) { return admit(session, hello); };
+    host.admit = [this, peer](Session& session, const Hello& hello) { return admit(session, hello, peer); };
     host.status = [this](bool stop) { return status(stop); };
     host.finish = [this] {
       finishing_ = true;
@@ -143,17 +189,20 @@ class Daemon::Core {
     session->start();
   }
 
-  std::string admit(Session& session, const Hello& hello) {
-    if (stopping_) {  // to managers it is gone: they wait for its end, and start the next one
-      session.close();
-      forget(session);
-      return "this keeper is ending";
-    }
+  // To managers it is gone: they wait for its end, and start the next one.
+  std::string turn_away(Session& session) {
+    session.close();
+    forget(session);
+    return "this keeper is ending";
+  }
+
+  std::string admit(Session& session, const Hello& hello, const Peer& peer) {
+    if (stopping_) return turn_away(session);
     if (hello.experiment != options_.experiment)
       return "this keeper looks after experiment \"" + options_.experiment + "\", not \"" + hello.experiment + "\"";
     if (manager_) {
       const std::string owner = manager_->hello().owner;
-      if (process::identify(static_cast<pid_t>(manager_->hello().pid)))
+      if (manager_lives())
         return "the trials of experiment \"" + options_.experiment + "\" belong to " + owner +
                ", which is still running";
       // Its process is dead; only its hang-up has not been read yet. Orders that it still sent are not carried out,
@@ -162,6 +211,14 @@ class Daemon::Core {
       old->close();
       forget(*old);
     }
+    if (!keeper_->enter_life(hello.life)) {
+      // Runs of an earlier life have the names of those that this manager will order, and nothing else in common.
+      log_.warning("keeper", "the trials that an earlier manager of experiment \"" + options_.experiment +
+                                 "\" left are stopped: " + hello.owner + " starts the experiment from its beginning");
+      stop(StopReason::experiment_end);
+      return turn_away(session);
+    }
+    watch_manager(peer.pid);
     manager_ = &session;
     may_end_ = true;
     finishing_ = false;
@@ -177,9 +234,36 @@ class Daemon::Core {
       log_.info("keeper",
                 "manager gone: " + session.hello().owner + "; " + std::to_string(keeper_->live()) + " trials go on");
       manager_ = nullptr;
+      if (!session.hello().can_resume) end_with_manager();
     }
     forget(session);
     check_end();
+  }
+
+  void watch_manager(pid_t process) {
+    boost::system::error_code ignored;
+    manager_end_.close(ignored);
+    if (const int file = process > 0 ? process::open_pidfd(process) : -1; file >= 0) manager_end_.assign(file);
+  }
+
+  bool manager_lives() {
+    if (!manager_end_.is_open()) return process::identify(static_cast<pid_t>(manager_->hello().pid)).has_value();
+    pollfd end{manager_end_.native_handle(), POLLIN, 0};
+    return ::poll(&end, 1, 0) == 0;
+  }
+
+  /// Nobody can take over trials whose records died with their manager. A connection may also break while it lives.
+  void end_with_manager() {
+    const auto stop_trials = [this] {
+      if (manager_) return;
+      log_.warning("keeper", "the manager has ended, and nobody can resume its experiment: all trials are stopped");
+      stop(StopReason::experiment_end);
+    };
+    if (!manager_end_.is_open()) return stop_trials();
+    manager_end_.async_wait(
+        boost::asio::posix::descriptor_base::wait_read, [stop_trials](const boost::system::error_code& failure) {
+          if (!failure) stop_trials();
+        });
   }
 
   void forget(const Session& session) {
@@ -209,19 +293,21 @@ class Daemon::Core {
     text += "],\"stopping\":";
     const bool stops = stop_wanted && !manager_;
     text += stops ? "true}" : "false}";
-    if (stops) boost::asio::post(*io_, [this] { stop(); });  // the answer goes first: the end closes its connection
+    if (stops)
+      boost::asio::post(
+          *io_, [this] { stop(StopReason::user); });  // the answer goes first: the end closes its connection
     return text;
   }
 
   // A manager would start the next trial as soon as one is killed. What it orders from now on reaches the next keeper.
-  void stop() {
+  void stop(StopReason why) {
     may_end_ = true;
     stopping_ = true;
     if (Session* const manager = std::exchange(manager_, nullptr)) {
       manager->close();
       forget(*manager);
     }
-    keeper_->kill_all(StopReason::user);
+    keeper_->kill_all(why);
     check_end();
   }
 
@@ -237,6 +323,9 @@ class Daemon::Core {
     accept_timer_.cancel();
     signals_.cancel(ignored);
     first_manager_timer_.cancel();
+    listen_timer_.cancel();
+    name_watch_.close();
+    manager_end_.close(ignored);
     for (const std::shared_ptr<Session>& session : sessions_) session->close();
     boost::asio::co_spawn(*io_, keeper_->close(), [this](const std::exception_ptr& failure) { failure_ = failure; });
   }
@@ -257,6 +346,10 @@ class Daemon::Core {
   boost::asio::signal_set signals_;
   boost::asio::steady_timer accept_timer_;
   boost::asio::steady_timer first_manager_timer_;
+  detail::NameWatch name_watch_;
+  boost::asio::steady_timer listen_timer_;
+  boost::asio::posix::stream_descriptor manager_end_;  // readable when its process has ended; closed: not known
+  ino_t socket_file_ = 0;
   std::vector<std::shared_ptr<Session>> sessions_;
   Session* manager_ = nullptr;
   bool may_end_ = false;  // a manager was here, or nobody will come

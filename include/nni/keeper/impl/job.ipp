@@ -34,11 +34,18 @@ NNI_INLINE void set_variable(std::string& slot, std::string_view name, std::stri
 
 NNI_INLINE std::string_view variable_name(std::string_view entry) noexcept { return entry.substr(0, entry.find('=')); }
 
+NNI_INLINE bool is_variable(std::string_view entry) noexcept {
+  const std::size_t sign = entry.find('=');
+  return sign != std::string_view::npos && sign != 0;
+}
+
 NNI_INLINE PreparedJob::PreparedJob(JobTemplate job, const std::vector<std::string>& inherited,
                                     const TrialSurroundings& surroundings)
     : job_(std::move(job)) {
   std::map<std::string, std::string, std::less<>> variables;
-  const auto put = [&variables](const std::string& entry) { variables[std::string(variable_name(entry))] = entry; };
+  const auto put = [&variables](const std::string& entry) {
+    if (is_variable(entry)) variables[std::string(variable_name(entry))] = entry;
+  };
   for (const std::string& entry : inherited) put(entry);
   for (const std::string_view name : detail::never_inherited) variables.erase(std::string(name));
   for (const std::string_view name : detail::per_run_variables) variables.erase(std::string(name));
@@ -80,13 +87,13 @@ NNI_INLINE PreparedJob::PreparedJob(JobTemplate job, const std::vector<std::stri
 NNI_INLINE bool PreparedJob::wants_channel(const StartOrder& order) const {
   if (channel_given_) return false;
   return std::none_of(order.environment.begin(), order.environment.end(), [](const std::string& entry) {
-    return variable_name(entry) == detail::channel_variable;
+    return is_variable(entry) && variable_name(entry) == detail::channel_variable;
   });
 }
 
 NNI_INLINE bool PreparedJob::has_phases(const StartOrder& order) const {
   const auto says_so = [](const std::string& entry) {
-    return variable_name(entry) == trial::multi_phase_variable &&
+    return is_variable(entry) && variable_name(entry) == trial::multi_phase_variable &&
            trial::says_multi_phase(std::string_view(entry).substr(trial::multi_phase_variable.size() + 1));
   };
   return std::any_of(order.environment.begin(), order.environment.end(), says_so) ||
@@ -103,7 +110,7 @@ NNI_INLINE bool PreparedJob::find_program_again() {
 // Of two entries with one name some programs see the first and some the last, so there is only one.
 NNI_INLINE void PreparedJob::put(const StartOrder& order, std::string_view entry, char* data) {
   for (const std::string& own : order.environment)
-    if (variable_name(own) == variable_name(entry)) return;
+    if (is_variable(own) && variable_name(own) == variable_name(entry)) return;
   variables_.push_back(data);
 }
 
@@ -117,7 +124,8 @@ NNI_INLINE const process::LaunchSpec& PreparedJob::spec(
   sequence_.set_end(std::string_view(digits, static_cast<std::size_t>(end - digits)));
 
   variables_.clear();
-  for (const std::string& entry : order.environment) variables_.push_back(const_cast<char*>(entry.c_str()));
+  for (const std::string& entry : order.environment)
+    if (is_variable(entry)) variables_.push_back(const_cast<char*>(entry.c_str()));
   for (Slot* slot : slots_) put(order, slot->view(), slot->data());
   if (wants_channel(order)) {
     channel_.set_end(channel);

@@ -26,7 +26,8 @@ NNI_INLINE awaitable<void> Keeper::open() {
 
 NNI_INLINE void Keeper::inherit(const std::vector<std::string>& environment) { core_->inherit(environment); }
 NNI_INLINE void Keeper::define(JobTemplate job) { core_->define(std::move(job)); }
-NNI_INLINE void Keeper::start(StartOrder order) { core_->start(std::move(order)); }
+NNI_INLINE bool Keeper::enter_life(const std::string& life) { return core_->enter_life(life); }
+NNI_INLINE std::string Keeper::start(StartOrder order) { return core_->start(std::move(order)); }
 NNI_INLINE void Keeper::kill(RunId run, StopReason why) { core_->kill(run, why); }
 NNI_INLINE void Keeper::kill_all(StopReason why) { core_->kill_all(why); }
 NNI_INLINE void Keeper::send(RunId run, std::string record) { core_->send(run, std::move(record)); }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <unordered_set>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -16,7 +17,9 @@
 #include <nni/core/crash_point.hpp>
 #include <nni/core/error.hpp>
 #include <nni/files/directory.hpp>
+#include <nni/files/file.hpp>
 #include <nni/files/open.hpp>
+#include <nni/keeper/left_over.hpp>
 #include <nni/process/group.hpp>
 
 namespace nni::keeper::detail {
@@ -47,15 +50,19 @@ NNI_INLINE void KeeperCore::recover() {
   const Lock::Before before = lock_.acquire(own / "lock");
   NNI_CRASH_POINT("keeper: creation of the spool");
   std::unordered_map<RunId, Record> open_runs;
+  std::unordered_set<RunId> recorded;  // their start, their end, or both
   spool_.open(own / "spool", [&](std::uint64_t position, std::string_view payload) {
     const Result<Record> record = decode_record(payload, position);
     if (!record)
       throw Error(
           Errc::store_corrupt, "the spool in " + own.string() + " holds a record that this version does not know");
+    if (record->kind != Record::Kind::started && record->kind != Record::Kind::ended) return;
+    recorded.insert(record->run);
     if (record->kind == Record::Kind::started) open_runs[record->run] = *record;
     if (record->kind == Record::Kind::ended) open_runs.erase(record->run);
   });
   NNI_CRASH_POINT("keeper: creation of the spool");
+  read_life();
   frames_from_ = spool_.next_position();
   if (before == Lock::Before::orderly && open_runs.empty()) return;
 
@@ -64,13 +71,15 @@ NNI_INLINE void KeeperCore::recover() {
   std::vector<process::Identity> left_over;
   if (before != Lock::Before::rebooted) {
     for (const auto& [run, record] : open_runs)
-      if (process::is_alive(record.process)) left_over.push_back(record.process);
-    // Also whoever left its group or lost its parent, and a trial that was started but not yet written down.
+      if (process::is_alive(record.process) && belongs_to_run(record.process.pid, surroundings_.trials, run))
+        left_over.push_back(record.process);
+    // Also processes that left their group or lost their parent, and a trial that was started but not yet recorded. A
+    // run that has ended may have left some behind: they are killed, and its end stays as it was recorded.
     for (const auto& [process, directory] :
          process::processes_with_variable("NNI_OUTPUT_DIR", surroundings_.trials + "/")) {
       left_over.push_back(process);
       const auto run = parse_run_id(fs::path(directory).filename().string());
-      if (run && !open_runs.contains(*run)) open_runs[*run] = Record(Record::Kind::started, *run, TimePoint{});
+      if (run && !recorded.contains(*run)) open_runs[*run] = Record(Record::Kind::started, *run, TimePoint{});
     }
     process::kill_and_wait(left_over, std::chrono::seconds(5));
     NNI_CRASH_POINT("keeper: left-overs ended");
@@ -110,6 +119,40 @@ NNI_INLINE awaitable<void> KeeperCore::close() {
   spool_.clear_if_unneeded();
   NNI_CRASH_POINT("keeper: clean-up");
   if (runs_.empty()) lock_.release();
+}
+
+// ---- lives of the experiment ------------------------------------------------------------------------------------
+
+NNI_INLINE void KeeperCore::read_life() {
+  const std::filesystem::path path = keeper_directory(options_.directory) / "life";
+  files::File file;
+  boost::system::error_code failure = file.open(path, files::Access::read, options_.files);
+  if (failure == boost::system::errc::no_such_file_or_directory) return;
+  if (!failure) failure = file.read_all(life_);
+  if (failure) throw Error(failure, "the file " + path.string() + " cannot be read");
+  while (life_.ends_with('\n')) life_.pop_back();
+}
+
+NNI_INLINE bool KeeperCore::enter_life(const std::string& life) {
+  if (life == life_) return true;
+  if (!runs_.empty()) return false;
+  const std::filesystem::path own = keeper_directory(options_.directory);
+  if (const std::size_t dropped = spool_.unacknowledged(); dropped != 0)
+    log_.warning("keeper", std::to_string(dropped) + " records of an earlier life of experiment \"" +
+                               options_.experiment + "\" are dropped: nobody can ask for them any more");
+  // Gone from the disk before the new life is named there, so that no crash joins the two.
+  if (const int error = spool_.drop_all())
+    throw Error(boost::system::error_code(error, boost::system::system_category()),
+                "the spool in " + own.string() + " cannot be emptied");
+  files::File file;
+  if (const auto failure = files::replace_file(options_.files, own / "life", life + "\n", file, 0600))
+    throw Error(failure, "the file " + (own / "life").string() + " cannot be written");
+  frames_.clear();
+  frames_from_ = spool_.next_position();
+  finals_.clear();
+  starts_of_ends_.clear();
+  life_ = life;
+  return true;
 }
 
 // ---- records ----------------------------------------------------------------------------------------------------

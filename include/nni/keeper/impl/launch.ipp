@@ -144,9 +144,12 @@ NNI_INLINE KeeperStart start_keeper(const std::filesystem::path& program, const 
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  const bool began = said.starts_with(keeper_begins);
+  if (began) said.erase(0, keeper_begins.size());
   while (!said.empty() && said.back() == '\n') said.pop_back();
   if (said == "ready") return KeeperStart::ready;
   if (said == "busy") return KeeperStart::busy;
+  if (said.empty() && began) return KeeperStart::killed;
   if (said.empty())
     said = "it ended without a word; is " + program.string() +
            " a keeper, or a program whose main calls nni::keeper::run_if_asked?";

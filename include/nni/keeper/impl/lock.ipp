@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include <fcntl.h>
@@ -46,6 +47,18 @@ NNI_INLINE Lock::Before Lock::acquire(const std::filesystem::path& path) {
   if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, own.data(), own.size(), 0) != static_cast<ssize_t>(own.size()))
     throw fail(errno, "cannot be written");
   return before;
+}
+
+NNI_INLINE std::optional<pid_t> Lock::holder(const std::filesystem::path& path) {
+  const int file = files::open_own(path.c_str(), O_RDONLY);
+  if (file < 0) return std::nullopt;
+  // A keeper that starts at this very moment takes this for another one, and is started again by its manager.
+  const bool held = ::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  char content[32] = {};
+  const ssize_t size = held ? ::pread(file, content, sizeof content - 1, 0) : 0;
+  ::close(file);
+  if (!held) return std::nullopt;
+  return size > 0 ? static_cast<pid_t>(std::strtol(content, nullptr, 10)) : pid_t{0};
 }
 
 NNI_INLINE void Lock::release() noexcept {

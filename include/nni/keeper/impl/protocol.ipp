@@ -74,6 +74,8 @@ NNI_INLINE std::optional<Frame> FrameReader::next() {
 
 NNI_INLINE void encode(Writer& out, const Hello& what) {
   out.text(what.experiment);
+  out.text(what.life);
+  out.byte(what.can_resume ? 1 : 0);
   out.text(what.owner);
   out.number(what.pid);
   detail::put_texts(out, what.environment);
@@ -83,6 +85,8 @@ NNI_INLINE Result<Hello> decode_hello(std::string_view payload) {
   Reader in(payload);
   Hello what;
   what.experiment = in.text();
+  what.life = in.text();
+  what.can_resume = in.byte() != 0;
   what.owner = in.text();
   what.pid = in.number();
   what.environment = detail::take_texts(in);
@@ -232,6 +236,18 @@ NNI_INLINE Result<std::pair<RunId, std::string>> decode_parameters(std::string_v
   const RunId run = in.run();
   std::string record(in.text());
   return detail::checked(in, std::pair(run, std::move(record)), "set of parameters");
+}
+
+NNI_INLINE void encode_not_taken(Writer& out, RunId run, std::string_view reason) {
+  out.run(run);
+  out.text(reason);
+}
+
+NNI_INLINE Result<std::pair<RunId, std::string>> decode_not_taken(std::string_view payload) {
+  Reader in(payload);
+  const RunId run = in.run();
+  std::string reason(in.text());
+  return detail::checked(in, std::pair(run, std::move(reason)), "refusal of an order");
 }
 
 NNI_INLINE void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>& ranges) {

@@ -34,7 +34,7 @@ NNI_INLINE bool& serves() noexcept {
   return called;
 }
 
-/// Tells whoever waits for the keeper what became of it: one line.
+/// Reports to the process that waits for the keeper: one line when the program begins to serve, one with the outcome.
 class ReadyPipe {
  public:
   explicit ReadyPipe(int file) noexcept : file_(file) {}
@@ -43,6 +43,8 @@ class ReadyPipe {
   ~ReadyPipe() {
     if (file_ >= 0) ::close(file_);
   }
+
+  void begin() const noexcept { (void)!::write(file_, keeper_begins.data(), keeper_begins.size()); }
 
   void say(std::string_view line) {
     if (file_ < 0) return;
@@ -91,6 +93,7 @@ NNI_INLINE int serve(char** arguments) {
   constexpr int ready_file = 3;
   ReadyPipe ready(ready_file);
   ::fcntl(ready_file, F_SETFD, FD_CLOEXEC);
+  ready.begin();
   close_all_from(ready_file + 1);  // whatever the manager had open is none of ours
 
   // A manager may have closed these; files of ours that took their numbers would be replaced below.

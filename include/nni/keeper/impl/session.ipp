@@ -1,5 +1,7 @@
 #pragma once
 
+#include <exception>
+
 #include <nni/core/error.hpp>
 #include <nni/keeper/session.hpp>
 
@@ -27,7 +29,7 @@ NNI_INLINE void Session::on_bytes(std::string_view bytes) {
       if (!frame) break;
       handle(*frame);
     }
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {  // costs this connection, and nobody else anything
     fail(error.what());
   }
 }
@@ -36,7 +38,7 @@ NNI_INLINE void Session::on_drained() {
   const std::shared_ptr<Session> keep = shared_from_this();
   try {
     send_more();
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {  // costs this connection, and nobody else anything
     fail(error.what());
   }
 }
@@ -142,7 +144,7 @@ NNI_INLINE void Session::command(const Frame& frame) {
   last_command_ = frame.sequence;
   switch (frame.type) {
     case FrameType::job: return keeper_->define(decode_job(frame.payload).value());
-    case FrameType::start: return keeper_->start(decode_start(frame.payload).value());
+    case FrameType::start: return start(decode_start(frame.payload).value());
     case FrameType::kill: {
       const auto order = decode_kill(frame.payload).value();
       return keeper_->kill(order.first, order.second);
@@ -158,6 +160,16 @@ NNI_INLINE void Session::command(const Frame& frame) {
           Errc::protocol,
           "keeper protocol: a manager does not send frames of type " + std::to_string(static_cast<int>(frame.type)));
   }
+}
+
+NNI_INLINE void Session::start(StartOrder order) {
+  const RunId run = order.run;
+  const std::string reason = keeper_->start(std::move(order));
+  if (reason.empty()) return;
+  log_.error("keeper", reason);
+  append_frame(
+      link_->out(), FrameType::not_taken, 0, [run, &reason](Writer& out) { encode_not_taken(out, run, reason); });
+  link_->flush();
 }
 
 NNI_INLINE void Session::send_finished() {

@@ -20,6 +20,7 @@ namespace detail {
 // File: 16 bytes of header (magic, version, checksum of both), then records.
 // Record: size of the payload (4), checksum of what follows (4), position (8), payload.
 inline constexpr std::string_view spool_magic = "NNISPOOL";
+inline constexpr std::uint32_t spool_version = 1;
 inline constexpr std::size_t spool_header_size = 16;
 inline constexpr std::size_t record_header_size = 16;
 inline constexpr std::uint64_t worth_compacting = 4 * 1024 * 1024;
@@ -28,7 +29,7 @@ inline constexpr std::size_t load_chunk = 1024 * 1024;  // of a file is in memor
 NNI_INLINE std::string spool_header() {
   std::string header(spool_magic);
   header.resize(spool_header_size);
-  store_u32(header.data() + 8, protocol_version);
+  store_u32(header.data() + 8, spool_version);
   store_u32(header.data() + 12, crc32c(std::string_view(header.data(), 12)));
   return header;
 }
@@ -205,6 +206,16 @@ NNI_INLINE void Spool::acknowledge(std::uint64_t first, std::uint64_t count) {
       needed_bytes_ -= slot.size;
   }
   drop_slot_prefix();
+}
+
+NNI_INLINE int Spool::drop_all() {
+  if (const int error = write_out()) return error;
+  acknowledge(base_, next_position() - base_);
+  kept_.clear();
+  needed_bytes_ = 0;
+  if (const auto failure = file_.truncate(detail::spool_header_size)) return failure.value();
+  end_ = detail::spool_header_size;
+  return sync();
 }
 
 NNI_INLINE void Spool::release(std::uint64_t position) {

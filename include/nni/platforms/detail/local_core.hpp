@@ -67,6 +67,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   TroubleListener trouble_listener_;
   std::filesystem::path directory_;
   ExperimentId experiment_;
+  std::string life_;        // of the experiment
+  bool can_resume_ = true;  // a later manager can take the runs over
   Context* context_ = nullptr;
   bool with_keeper_ = false;
   std::string remark_;  // what people should know of how trials run
@@ -80,6 +82,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
     JobId job;
     bool decided = false;  // started, or ended without
     bool ended = false;
+    bool not_taken = false;               // the keeper has another run of this name
     bool adopted = false;                 // its start was told by the report
     std::optional<JobEnd> presumed;       // how it ended, should the keeper's old records say nothing of it
     std::optional<StopReason> cancelled;  // asked for: asked again of a keeper that may not have heard it
@@ -110,6 +113,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void on_record(keeper::Record record);
   void on_caught_up();
   void process(keeper::Record record);
+  void not_taken(RunId run, std::string reason);
+  awaitable<void> ready_for(RunId run);
   void started(const keeper::Record& record);
   void ended(keeper::Record record);
   void on_closed(std::string reason, bool refused);
@@ -149,6 +154,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   std::shared_ptr<keeper::Session> own_session_;
 
   std::unordered_map<RunId, TrackedPtr> runs_;
+  std::unordered_set<RunId> foreign_;  // live in the keeper, and unknown to the records of the experiment
   std::unordered_map<RunId, std::uint64_t> end_positions_;  // ended, not yet recorded
   std::unordered_set<std::uint64_t> unacknowledged_;        // positions that were told and not acknowledged yet
   std::unordered_map<RunId, std::size_t> undelivered_;

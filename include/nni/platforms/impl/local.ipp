@@ -58,6 +58,11 @@ NNI_INLINE void Local::set_experiment_directory(const std::filesystem::path& dir
   core_->experiment_ = id;
 }
 
+NNI_INLINE void Local::set_experiment_life(const std::string& life, bool can_resume) {
+  core_->life_ = life;
+  core_->can_resume_ = can_resume;
+}
+
 NNI_INLINE Capabilities Local::capabilities() const noexcept {
   Capabilities result;
   result.multi_phase = true;

@@ -17,7 +17,9 @@
 
 #include <nni/async/offload.hpp>
 #include <nni/core/error.hpp>
+#include <nni/keeper/job.hpp>
 #include <nni/keeper/launch.hpp>
+#include <nni/keeper/lock.hpp>
 #include <nni/process/pidfd.hpp>
 
 extern char** environ;
@@ -48,6 +50,12 @@ NNI_INLINE std::string host_name() {
   return name;
 }
 
+/// The process that has the keeper's lock of an experiment, for messages; empty when it is not known.
+NNI_INLINE std::string keeper_process(const std::filesystem::path& directory) {
+  const auto holder = keeper::Lock::holder(keeper::keeper_directory(directory) / "lock");
+  return holder.value_or(0) == 0 ? std::string() : " (process " + std::to_string(*holder) + ")";
+}
+
 /// Resumes when a process that need not be a child has ended.
 NNI_INLINE awaitable<void> process_end(boost::asio::any_io_executor executor, int pidfd) {
   boost::asio::posix::stream_descriptor descriptor(executor, pidfd);
@@ -69,11 +77,14 @@ NNI_INLINE keeper::KeeperOptions LocalCore::keeper_options() const {
 NNI_INLINE keeper::Hello LocalCore::hello() const {
   keeper::Hello hello;
   hello.experiment = experiment_.value;
+  hello.life = life_;
+  hello.can_resume = can_resume_;
   hello.pid = static_cast<std::uint64_t>(::getpid());
   std::error_code ignored;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
   hello.owner = program.filename().string() + " (process " + std::to_string(::getpid()) + " on " + host_name() + ")";
-  for (char** entry = ::environ; entry && *entry; ++entry) hello.environment.emplace_back(*entry);
+  for (char** entry = ::environ; entry && *entry; ++entry)
+    if (keeper::is_variable(*entry)) hello.environment.emplace_back(*entry);
   return hello;
 }
 
@@ -138,9 +149,10 @@ NNI_INLINE awaitable<void> LocalCore::try_until_connected() {
     }
     if (connected || closing_) co_return;
     if (spent > keeper_limit)
-      throw Error(Errc::in_use,
-                  "the trials in " + directory_.string() + " are looked after by a keeper that does not answer; see " +
-                      (keeper::keeper_directory(directory_) / "keeper.log").string());
+      throw Error(
+          Errc::in_use,
+          "the trials in " + directory_.string() + " are looked after by a keeper that does not answer" +
+              keeper_process(directory_) + "; see " + (keeper::keeper_directory(directory_) / "keeper.log").string());
     auto waiting = context_->clock().sleep_until(context_->clock().steady_now() + pause);
     co_await std::move(waiting);
   }
@@ -171,7 +183,9 @@ NNI_INLINE awaitable<void> LocalCore::greet_own_keeper() {
   if (own_session_) own_session_->close();  // nothing that was sent to it is carried out after the next welcome
   const auto links = keeper::make_loopback_links(context_->executor());
   keeper::Session::Host host;
-  host.admit = [](keeper::Session&, const keeper::Hello&) { return std::string(); };
+  host.admit = [this](keeper::Session&, const keeper::Hello& hello) {
+    return own_keeper_->enter_life(hello.life) ? std::string() : std::string("trials of an earlier life still run");
+  };
   host.status = [](bool) { return std::string(); };
   host.finish = [this] {
     own_keeper_->kill_all(StopReason::experiment_end);
@@ -200,7 +214,7 @@ NNI_INLINE awaitable<bool> LocalCore::try_keeper() {
     work.options = keeper_options();
     auto starting = async::offload(*context_, std::move(work));
     const keeper::KeeperStart outcome = co_await std::move(starting);
-    if (outcome == keeper::KeeperStart::busy) co_return false;
+    if (outcome != keeper::KeeperStart::ready) co_return false;
     link = keeper::connect_to_keeper(context_->executor(), directory_);
     if (!link) co_return false;
   }
@@ -233,6 +247,7 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
     finished_ = true;
     connection_changed_.notify();
   };
+  events.not_taken = [this](RunId run, std::string reason) { not_taken(run, std::move(reason)); };
   events.refused = [this](std::string reason) { on_closed(std::move(reason), true); };
   events.closed = [this](std::string reason) { on_closed(std::move(reason), false); };
   client_ = std::make_shared<keeper::Client>(context_->executor(), std::move(link), std::move(events));
@@ -256,6 +271,9 @@ NNI_INLINE void LocalCore::welcomed(keeper::Welcome what) {
     end_positions_.clear();
     unacknowledged_.clear();
   }
+  foreign_.clear();
+  for (const keeper::LiveRun& live : welcome_.live)
+    if (!runs_.contains(live.run)) foreign_.insert(live.run);
   std::unordered_map<RunId, std::uint64_t> known;  // and the further parameters that have come for it
   for (const keeper::LiveRun& live : welcome_.live) known.emplace(live.run, live.phases);
   for (const auto& [run, tracked] : runs_) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <nni/core/error.hpp>
+#include <nni/keeper/left_over.hpp>
 #include <nni/process/group.hpp>
 #include <nni/process/identity.hpp>
 #include <nni/trial/protocol.hpp>
@@ -48,6 +49,7 @@ NNI_INLINE void LocalCore::on_caught_up() {
     connection_changed_.notify();
   } else if (phase_ == Phase::live) {
     end_presumed();
+    connection_changed_.notify();
   }
 }
 
@@ -62,11 +64,14 @@ NNI_INLINE void LocalCore::go_live() {
 }
 
 NNI_INLINE void LocalCore::process(keeper::Record record) {
+  if (record.kind == keeper::Record::Kind::ended && foreign_.erase(record.run) != 0) connection_changed_.notify();
   if (unacknowledged_.contains(record.position)) return;  // told before the connection was made anew
   // Told before as well, and the answer may have been lost with that connection; or nobody waits for it any more.
   if (record.position < seen_end_ || !runs_.contains(record.run)) return client_->acknowledge(record.position);
   seen_end_ = record.position + 1;
   using Kind = keeper::Record::Kind;
+  // What another run of this name reports is none of its own.
+  if (runs_.at(record.run)->not_taken) return client_->acknowledge(record.position);
   switch (record.kind) {
     case Kind::started: return started(record);
     case Kind::ended: return ended(std::move(record));
@@ -137,6 +142,15 @@ NNI_INLINE void LocalCore::ended(keeper::Record record) {
   tracked->decided = true;
   tracked->changed.notify();
   push(JobEnded(record.run, std::move(record.end), record.at));
+}
+
+NNI_INLINE void LocalCore::not_taken(RunId run, std::string reason) {
+  const auto found = runs_.find(run);
+  if (found == runs_.end()) return;
+  found->second->not_taken = true;
+  keeper::Record record(keeper::Record::Kind::ended, run, wall_clock_now());
+  record.end = JobEnd(EndKind::not_started, 0, std::move(reason));
+  ended(std::move(record));
 }
 
 NNI_INLINE void LocalCore::push(JobEvent event) {
@@ -220,6 +234,18 @@ NNI_INLINE keeper::StartOrder LocalCore::order_of(const TrialJobForm& form) {
   return order;
 }
 
+/// Resumes when a run can be ordered. Nothing of an earlier run of its name may follow: neither old records, nor a
+/// process that still lives.
+NNI_INLINE awaitable<void> LocalCore::ready_for(RunId run) {
+  while (phase_ != Phase::live || !caught_up_ || foreign_.contains(run)) {
+    if (phase_ == Phase::broken || closing_)
+      throw Error(Errc::connection_lost, trouble_.empty() ? "local: it has been cleaned up" : trouble_);
+    if (client_ && foreign_.contains(run)) client_->kill(run, StopReason::experiment_end);
+    auto change = connection_changed_.wait();
+    co_await std::move(change);
+  }
+}
+
 NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
   if (form.request.gpus.value_or(0) > 0)
@@ -231,11 +257,9 @@ NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
   if (form.command.empty())
     throw config_error("trial_command", "is empty; a local trial is a command, for instance \"python3 train.py\"");
   go_live();  // nothing to adopt
-  while (phase_ != Phase::live) {
-    if (phase_ == Phase::broken || closing_)
-      throw Error(Errc::connection_lost, trouble_.empty() ? "local: it has been cleaned up" : trouble_);
-    auto change = connection_changed_.wait();
-    co_await std::move(change);
+  if (!runs_.contains(form.run)) {
+    auto ready = ready_for(form.run);
+    co_await std::move(ready);
   }
   if (!runs_.contains(form.run)) {
     const keeper::StartOrder order = order_of(form);
@@ -281,8 +305,13 @@ NNI_INLINE awaitable<void> LocalCore::send(RunId run, Parameters parameters) {
 
 NNI_INLINE awaitable<std::vector<JobReport>> LocalCore::adopt(std::vector<Intent> intents) {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
-  auto connection = connected();  // the keeper may have died since the start
-  co_await std::move(connection);
+  // The connection may have ended since the start.
+  while (phase_ != Phase::held && phase_ != Phase::live) {
+    if (phase_ == Phase::broken || closing_)
+      throw Error(Errc::connection_lost, trouble_.empty() ? "local: it has been cleaned up" : trouble_);
+    auto change = connection_changed_.wait();
+    co_await std::move(change);
+  }
   std::unordered_map<RunId, const keeper::LiveRun*> live;
   for (const keeper::LiveRun& run : welcome_.live) live[run.run] = &run;
   std::vector<JobReport> reports;
@@ -291,9 +320,10 @@ NNI_INLINE awaitable<std::vector<JobReport>> LocalCore::adopt(std::vector<Intent
     reports.push_back(report_of(intent, live));
     live.erase(intent.run);
   }
-  // Trials that no record of the experiment knows: nobody would ever take their results.
-  for (const auto& [run, alive] : live)
-    if (client_ && !runs_.contains(run)) client_->kill(run, StopReason::experiment_end);
+  // Trials that no record of the experiment knows: nobody would ever take their results. A run of the same name waits
+  // for their end.
+  std::erase_if(foreign_, [this](RunId run) { return runs_.contains(run); });
+  for (const RunId run : foreign_) client_->kill(run, StopReason::experiment_end);
   go_live();
   co_return reports;
 }
@@ -372,7 +402,8 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
 // The keeper knows nothing of it: either the order never arrived, or what the keeper knew is gone.
 NNI_INLINE JobEnd LocalCore::end_of_unknown(const Intent& intent) const {
   if (const auto job = process::parse_job_id(intent.job);
-      job && job->boot == process::boot_id() && process::is_alive(job->process)) {
+      job && job->boot == process::boot_id() && process::is_alive(job->process) &&
+      keeper::belongs_to_run(job->process.pid, trials(), intent.run)) {
     process::signal_group(job->process.pid, SIGKILL);
     process::kill_now(std::span<const process::Identity>(&job->process, 1));
   }

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <ctime>
 #include <string>
 
@@ -15,19 +18,46 @@ namespace nni::process {
 
 namespace detail {
 
-/// Reads a small file of /proc in one piece; empty on failure.
-NNI_INLINE std::string read_small_file(const char* path) {
-  const int file = files::open_any(path, O_RDONLY);
-  if (file < 0) return {};
+/// A descriptor that is given up for a moment when no other is left: processes must be found, and ended, also then.
+NNI_INLINE std::atomic<int>& spare_descriptor() noexcept {
+  static std::atomic<int> spare = files::open_any("/dev/null", O_RDONLY);
+  return spare;
+}
+
+/// Reads a small file of /proc in one piece.
+/// @param error  set to `errno` when it cannot be read, otherwise to 0
+/// @returns      empty on failure
+NNI_INLINE std::string read_small_file(const char* path, int& error) {
+  std::atomic<int>& spare = spare_descriptor();
+  error = 0;
+  int file = files::open_any(path, O_RDONLY);
+  bool took_spare = false;
+  if (file == -EMFILE || file == -ENFILE) {
+    if (const int given = spare.exchange(-1); given >= 0) {
+      took_spare = true;
+      ::close(given);
+      file = files::open_any(path, O_RDONLY);
+    }
+  }
   std::string text;
   char buffer[4096];
-  for (;;) {
+  while (file >= 0) {
     const ssize_t got = ::read(file, buffer, sizeof buffer);
+    if (got < 0) error = errno;
     if (got <= 0) break;
     text.append(buffer, static_cast<std::size_t>(got));
   }
-  ::close(file);
+  if (file < 0)
+    error = -file;
+  else
+    ::close(file);
+  if (took_spare) spare = files::open_any("/dev/null", O_RDONLY);
   return text;
+}
+
+NNI_INLINE std::string read_small_file(const char* path) {
+  int ignored = 0;
+  return read_small_file(path, ignored);
 }
 
 struct StatLine {
@@ -39,9 +69,10 @@ struct StatLine {
 };
 
 /// Reads /proc/PID/stat. The name of the program may hold blanks and parentheses, so fields are counted from the last one.
-NNI_INLINE std::optional<StatLine> read_stat(pid_t pid) {
+/// @param error  set to `errno` when the file cannot be read: ENOENT or ESRCH where there is no such process
+NNI_INLINE std::optional<StatLine> read_stat(pid_t pid, int& error) {
   const std::string path = "/proc/" + std::to_string(pid) + "/stat";
-  const std::string text = read_small_file(path.c_str());
+  const std::string text = read_small_file(path.c_str(), error);
   const std::size_t behind_name = text.rfind(')');
   if (behind_name == std::string::npos || behind_name + 2 >= text.size()) return std::nullopt;
   StatLine line;
@@ -60,6 +91,16 @@ NNI_INLINE std::optional<StatLine> read_stat(pid_t pid) {
     if (field == 22) line.start_ticks = static_cast<std::uint64_t>(value);
   }
   return line;
+}
+
+NNI_INLINE std::optional<StatLine> read_stat(pid_t pid) {
+  int ignored = 0;
+  return read_stat(pid, ignored);
+}
+
+/// The state is that of the first thread, which may have ended before the others.
+NNI_INLINE bool has_ended(const StatLine& line) noexcept {
+  return (line.state == 'Z' || line.state == 'X') && line.threads <= 1;
 }
 
 NNI_INLINE std::uint64_t ticks_since_boot() noexcept {
@@ -83,15 +124,17 @@ NNI_INLINE const std::string& boot_id() {
 
 NNI_INLINE std::optional<Identity> identify(pid_t pid) {
   const auto line = detail::read_stat(pid);
-  // The state is that of the first thread, which may have ended before the others.
-  const bool ended = line && (line->state == 'Z' || line->state == 'X') && line->threads <= 1;
-  if (!line || ended) return std::nullopt;
+  if (!line || detail::has_ended(*line)) return std::nullopt;
   return Identity{pid, line->start_ticks};
 }
 
 NNI_INLINE bool is_alive(const Identity& process) {
-  const auto found = identify(process.pid);
-  return found && *found == process;
+  int error = 0;
+  const auto line = detail::read_stat(process.pid, error);
+  if (line) return !detail::has_ended(*line) && line->start_ticks == process.start_ticks;
+  // A process that cannot be looked at is not dead by that.
+  const bool unknown = error != 0 && error != ENOENT && error != ESRCH;
+  return unknown && process.pid > 0 && (::kill(process.pid, 0) == 0 || errno == EPERM);
 }
 
 NNI_INLINE JobId to_job_id(const Identity& process) {
