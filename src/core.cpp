@@ -5,6 +5,7 @@
 #include <nni/core/impl/ids.ipp>
 #include <nni/core/impl/json.ipp>
 #include <nni/core/impl/metric.ipp>
+#include <nni/core/impl/outcome.ipp>
 #include <nni/core/impl/parameters.ipp>
 #include <nni/core/impl/random.ipp>
 #include <nni/core/impl/retry.ipp>

@@ -177,7 +177,7 @@ def results(directory):
     """What must not depend on any kill: of each trial its parameters and its result."""
     found = {}
     for (sequence, _), run in read_account(directory / "account").items():
-        if run.last:
+        if run.finals:  # of the last attempt: an earlier one may have come as far and not have been heard
             found[sequence] = (run.starts[0][2], run.finals[0])
     return found
 
@@ -252,9 +252,11 @@ def check_trial(sequence, status, attempts, account, store, manager_only, counts
         once = expect("doubled", len(starts) <= 1, f"run {sequence}.{attempt} was started {len(starts)} times")
         counts["trials_doubled"] += not once
         if attempt == rows[-1]:
-            complete = bool(starts) and run.last
+            # A run that is lost after its final value is over with it; it may not have come to write down its last line.
+            after_final = ended == "lost" and bool(store.finals.get((sequence, attempt)))
+            complete = bool(starts) and (run.last or (after_final and bool(run.finals)))
             text = f"the last run of {name} ended as {ended} {code}: {message}"
-            expect("status", (ended, code) == ("exited", 0), text)
+            expect("status", (ended, code) == ("exited", 0) or after_final, text)
             expect("count", complete, f"the last run of {name} is recorded as complete and is not")
             right = not starts or (job or "").split(":")[1:] == [str(starts[0][0]), str(starts[0][1])]
             text = f"run {sequence}.{attempt} is recorded as {job} and was {starts and starts[0][:2]}"
@@ -265,7 +267,7 @@ def check_trial(sequence, status, attempts, account, store, manager_only, counts
             expect("attempt", has_reason, f"run {sequence}.{attempt} was repeated without a reason {reason}")
             honest = ended != "not started" or not starts
             expect("attempt", honest, f"run {sequence}.{attempt} was started, its record says that it was not")
-            lost = bool(run) and run.last and ended != "lost"
+            lost = bool(run) and run.last  # its final value was acknowledged, so it was over, also if it was lost then
             counts["finished_trials_lost"] += lost
             expect("attempt", not lost, f"run {sequence}.{attempt} had finished and was repeated {reason}")
     if manager_only:
@@ -286,7 +288,7 @@ def check_values(name, run, store, counts, expect):
     lost = sorted(set(run.values if run.last else range(run.kept + 1)) - set(stored))
     counts["values_lost"] += len(lost)
     expect("lost value", not lost, f"run {name}: values {lost} were acknowledged and are not stored")
-    if run.last:
+    if run.last or finals:
         text = f"run {name}: the final value {run.finals} was acknowledged, stored is {finals}"
         counts["values_lost"] += not expect("lost value", finals[:1] == run.finals[:1], text)
 

@@ -1,6 +1,7 @@
 // A trial for tests. Its arguments are carried out one after the other:
 //
 //   metric VALUE   reports an intermediate value and waits for the answer
+//   value NUMBER VALUE  reports an intermediate value under a sequence number, and waits for the answer
 //   final VALUE    reports the final value and waits for the answer
 //   flood COUNT SIZE  reports intermediate values of so many digits each, one after the other
 //   parameters     asks for the parameters and prints the answer
@@ -12,6 +13,8 @@
 //   child PATH     leaves a child behind that ignores SIGINT, and writes its pid to a file
 //   daemon PATH    leaves a process behind without parent, in a session of its own, and writes its pid to a file
 //   desert         leaves its process group for the one of its parent
+//   defer          does not end by SIGINT from now on, and keeps it for `leave`
+//   leave          waits for SIGINT, and goes on
 //   ignore         ignores SIGINT from now on
 //   stop           waits until a signal ends it
 //   exit CODE      ends
@@ -152,6 +155,18 @@ int main(int argc, char** argv) {
       if (::setpgid(0, ::getpgid(::getppid())) != 0) return 98;
     } else if (what == "ignore") {
       std::signal(SIGINT, SIG_IGN);
+    } else if (what == "defer" || what == "leave") {
+      sigset_t interrupt;
+      sigemptyset(&interrupt);
+      sigaddset(&interrupt, SIGINT);
+      int which = 0;
+      if (what == "defer")
+        ::sigprocmask(SIG_BLOCK, &interrupt, nullptr);
+      else
+        ::sigwait(&interrupt, &which);
+    } else if (what == "value") {
+      report("PERIODICAL", std::atoi(next), argv[at + 2]);
+      at += 2;
     } else {
       ++at;
       if (what == "metric")

@@ -207,7 +207,8 @@ inline void Round::check_trials(const Stored& stored, bool whole) {
     bool right = false;
     switch (trial.status) {
       case TrialJobStatus::succeeded:
-        right = call != nullptr && call->returned &&
+        // After a final value neither a stop nor the end of the manager makes a trial run again.
+        right = call != nullptr && (call->returned || !call->finals.empty()) &&
                 trial.final_value ==
                     (call->finals.empty() ? std::nullopt : std::optional<std::string>(call->finals.front()));
         break;

@@ -26,9 +26,9 @@ namespace nni {
 ///  3. `open` answers with an empty snapshot for a new experiment and otherwise with what all synced and written
 ///     events amount to; it refuses a store that another process owns (`Errc::in_use`, naming the owner) and one
 ///     that it cannot understand (`Errc::store_corrupt`), changing neither;
-///  4. appending the same metric, (run, kind, sequence), a second time changes nothing. Final values, which all have the
-///     sequence 0, are the same when their texts are; of several the first is the result of its run, and `metrics` has
-///     all of them;
+///  4. appending the same metric a second time changes nothing: the same run, kind, sequence and text. Another text under
+///     a known sequence is another value. Values are kept in the order in which they arrive, whatever their sequence; of
+///     several final values of a run the first is its result, and `metrics` has all of them;
 ///  5. `load`, `page` and `metrics` see every event appended before the call;
 ///  6. the whole history is paged, never held: memory per finished trial is bounded (a store that lives in memory
 ///     is the exception and says so);

@@ -16,8 +16,8 @@ namespace nni {
 /// Brings the messages of running trials, and takes further parameters to them.
 ///
 /// A model promises:
-///  1. a message is delivered at least once and carries (run, kind, sequence), so that a second delivery is
-///     recognised; the run comes from the channel, never from what the trial wrote;
+///  1. a message is delivered at least once; run, kind, sequence and text are the same in each delivery, by which a second
+///     one is recognized; the run comes from the channel, never from what the trial wrote;
 ///  2. `acknowledge` is called when the message is recorded, and only then does the trial get its answer; a receipt
 ///     that is not known any more is ignored;
 ///  3. `settle` returns when everything that an ended run had sent has been given to `next_message`: results of ended

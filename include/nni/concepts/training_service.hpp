@@ -32,8 +32,10 @@ namespace nni {
 ///  3. `submit_trial_job` keeps `form.run` as the identity: a second submit of the same run adopts the job, the next
 ///     attempt is a new job; what runs has the variables of the form, by which a transport is reached; a command that
 ///     cannot start is an end (`EndKind::not_started`), not an exception;
-///  4. per run there is at most one *started* and exactly one *ended*, in that order; *ended* distinguishes exit code,
-///     signal, killed on request, and lost;
+///  4. per run there is at most one *started* and exactly one *ended*, in that order; *ended* reports how the run ended
+///     (exit code, signal, exception, interrupted on request, lost) and the reason with which it was told to stop, if it
+///     was (`JobEnd::why`). A run that exits by itself after a request is reported with its exit code and the reason: the
+///     session decides what becomes of the trial, by one rule for all services (`nni::Ledger`);
 ///  5. `cancel_trial_job` works in every state and returns when the request is accepted; the end arrives as an event;
 ///     an unknown run is `Errc::no_such_job`;
 ///  6. `next_event` is cancellable without losing an event;

@@ -13,6 +13,7 @@
 #include <nni/core/metric.hpp>
 #include <nni/core/objectives.hpp>
 #include <nni/core/parameters.hpp>
+#include <nni/core/seen_metrics.hpp>
 #include <nni/core/status.hpp>
 #include <nni/core/time.hpp>
 #include <nni/core/trial.hpp>
@@ -76,7 +77,7 @@ class RunStarted {
   JobStarted started;  ///< as the training service told it
 };
 
-/// A trial reported a value. (run, kind, sequence) is unique.
+/// A trial reported a value. Run, kind, sequence and text together are unique.
 class MetricReceived {
  public:
   MetricReceived() = default;
@@ -126,13 +127,15 @@ class UnfinishedTrial {
  public:
   UnfinishedTrial() = default;
 
-  TrialId trial;                           ///< which
-  ParameterId parameter;                   ///< which suggestion of the tuner
-  Parameters parameters;                   ///< the values, verbatim
-  std::uint32_t attempts = 0;              ///< runs intended so far
-  std::optional<Intent> open_run;          ///< the last run, if it has not ended
-  std::uint32_t intermediates = 0;         ///< number of intermediate values of the open run
-  std::vector<double> history;             ///< numbers of these values, in order; not a number where there was none
+  TrialId trial;                   ///< which
+  ParameterId parameter;           ///< which suggestion of the tuner
+  Parameters parameters;           ///< the values, verbatim
+  std::uint32_t attempts = 0;      ///< runs intended so far
+  std::optional<Intent> open_run;  ///< the last run, if it has not ended
+  std::vector<double>
+      history;       ///< a number for each intermediate value of the open run, in the order of arrival; not a
+                     ///< number where there was none
+  SeenMetrics seen;  ///< all values of the open run, so that what comes again is recognized
   std::optional<std::string> final_value;  ///< JSON text of its first final value
   std::uint32_t retries = 0;               ///< retries used up, as the last end of a run said
   std::uint32_t losses = 0;                ///< losses that used up no retry, as the last end of a run said

@@ -82,7 +82,7 @@ class TrialJobForm {
 enum class EndKind : std::uint8_t {
   exited,       ///< by itself, with an exit code
   signalled,    ///< by a signal that we did not send
-  killed,       ///< because we asked; `JobEnd::why` says who
+  killed,       ///< interrupted because we asked; `JobEnd::why` says who
   not_started,  ///< could not be started; the message says why
   threw,        ///< a callable threw; the message is the exception's text
   lost          ///< the platform or keeper lost it; the message says how
@@ -107,10 +107,11 @@ class JobEnd {
   /// True when it did what it was asked to: exit code 0.
   [[nodiscard]] bool succeeded() const noexcept { return kind == EndKind::exited && code == 0; }
 
-  EndKind kind = EndKind::exited;     ///< kind of end
-  int code = 0;                       ///< exit code, or the number of the signal
-  StopReason why = StopReason::user;  ///< only for `killed`
-  std::string message;                ///< for people; empty where the code says it all
+  EndKind kind = EndKind::exited;  ///< kind of end
+  int code = 0;                    ///< exit code, or the number of the signal
+  /// The reason with which the run was told to stop, however it ended then; absent when nobody told it.
+  std::optional<StopReason> why;
+  std::string message;  ///< for people; empty where the code says it all
 };
 
 /// A run that was about to be submitted: recorded before anything outside changes.

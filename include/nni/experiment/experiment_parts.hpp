@@ -157,6 +157,7 @@ LedgerOptions Experiment<Service, Policies...>::ledger_options() const {
   settings.concurrency = options_.concurrency;
   if (options_.max_trials) settings.max_trials = *options_.max_trials;
   settings.max_retries = options_.max_retries;
+  settings.max_losses = options_.max_losses;
   settings.max_failed_starts = options_.max_failed_starts;
   settings.retry_on = options_.retry_on;
   settings.backoff = Backoff{options_.retry_backoff, options_.retry_backoff_limit};

@@ -10,9 +10,9 @@
 
 #include <nni/async/awaitable.hpp>
 #include <nni/core/metric.hpp>
+#include <nni/core/outcome.hpp>
 #include <nni/core/store_event.hpp>
 #include <nni/core/trial.hpp>
-#include <nni/experiment/summary.hpp>
 
 namespace nni::detail {
 
@@ -28,21 +28,6 @@ namespace nni::detail {
     if (number && std::isfinite(*number)) numbers.push_back(*number);
   }
   return numbers;
-}
-
-/// What a tuner is told of a trial that ended before a resume.
-[[nodiscard]] inline TrialOutcome outcome_of(const TrialJobDetail& trial, const std::vector<double>& history) {
-  TrialOutcome outcome;
-  outcome.trial = trial.trial;
-  outcome.parameter = trial.parameter;
-  outcome.parameters = trial.parameters;
-  outcome.status = trial.status;
-  outcome.value = final_number(trial);
-  if (trial.final_value && !outcome.value && outcome.status == TrialJobStatus::succeeded)
-    outcome.status = TrialJobStatus::failed;
-  if (!trial.final_value && outcome.status == TrialJobStatus::early_stopped && !history.empty())
-    outcome.value = history.back();
-  return outcome;
 }
 
 /// Calls a function with every trial of a store and its intermediate numbers, where the store gives them with a page.

@@ -47,8 +47,11 @@ struct ExperimentOptions {
   std::optional<Duration> max_trial_duration{};
 
   /// Further attempts of a trial after an end that `retry_on` names; 0: none, but a run that the platform lost is then
-  /// repeated at once, three times at most.
+  /// repeated at once, at most `max_losses` times.
   std::uint32_t max_retries = 0;
+  /// Runs of a trial that the platform may lose before the trial counts as failed, where there are no retries. Losses
+  /// while no manager was there, because that had died, do not count.
+  std::uint32_t max_losses = 3;
   RetryOn retry_on = RetryOn::losses;  ///< which ends of a run are followed by another attempt
   /// Pause before the first retry, zero for none; it doubles with each further one.
   Duration retry_backoff = std::chrono::seconds(1);

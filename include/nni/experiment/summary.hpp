@@ -9,6 +9,7 @@
 #include <nni/core/ids.hpp>
 #include <nni/core/macros.hpp>
 #include <nni/core/objectives.hpp>
+#include <nni/core/outcome.hpp>
 #include <nni/core/status.hpp>
 #include <nni/core/time.hpp>
 #include <nni/core/trial.hpp>
@@ -45,16 +46,15 @@ class Summary {
   std::uint64_t ordered = 0;                                ///< trials ever ordered
   std::uint64_t finished = 0;                               ///< trials that ended
   std::uint64_t by_status[8] = {};                          ///< of these, by `TrialJobStatus`
-  std::uint64_t unfitting = 0;           ///< results that do not fit the search space in force at the end
-  std::uint64_t garbage_messages = 0;    ///< messages that could not be understood
-  std::uint64_t late_messages = 0;       ///< messages that arrived after the end of their run
-  std::vector<TrialJobDetail> top;       ///< the best trials, best first, 10 at most
+  std::uint64_t unfitting = 0;         ///< results that do not fit the search space in force at the end
+  std::uint64_t garbage_messages = 0;  ///< messages that could not be understood
+  std::uint64_t late_messages = 0;     ///< messages that arrived after the end of their run
+  std::uint64_t without_value = 0;     ///< succeeded trials whose final result has no finite number, or that have none
+  std::string no_value;                ///< why the first of these has none, for people
+  std::vector<TrialJobDetail> top;     ///< the best trials, best first, 10 at most
   std::vector<TrialJobDetail> failures;  ///< the first failed trials, 10 at most
   std::vector<TrialJobDetail> trials;    ///< in the order of their ids, `summary_trials` at most
 };
-
-/// The number of a trial's final value; nothing when it has none or it is not finite.
-[[nodiscard]] std::optional<double> final_number(const TrialJobDetail& trial);
 
 }  // namespace nni
 

@@ -14,6 +14,7 @@
 #include <nni/core/objectives.hpp>
 #include <nni/core/random.hpp>
 #include <nni/core/retry.hpp>
+#include <nni/core/seen_metrics.hpp>
 #include <nni/core/store_event.hpp>
 #include <nni/core/trial.hpp>
 #include <nni/session/transition.hpp>
@@ -31,11 +32,11 @@ struct LedgerOptions {
   Objectives objectives{};                                               ///< which final results are better
   std::size_t concurrency = 1;                                           ///< live runs at most, 1 or more
   std::uint64_t max_trials = std::numeric_limits<std::uint64_t>::max();  ///< trials ever ordered
-  std::uint32_t max_losses = 3;        ///< runs that may be lost before the trial counts as failed, without retries
-  std::uint32_t max_retries = 0;       ///< further attempts of a trial, after a pause each; 0: none
-  RetryOn retry_on = RetryOn::losses;  ///< which ends they follow
-  Backoff backoff{};                   ///< the pauses before them
-  Seed seed{};                         ///< moves the pauses a little
+  std::uint32_t max_losses = 3;                  ///< runs that may be lost before the trial fails, without retries
+  std::uint32_t max_retries = 0;                 ///< further attempts of a trial, after a pause each; 0: none
+  RetryOn retry_on = RetryOn::losses;            ///< which ends they follow
+  Backoff backoff{};                             ///< the pauses before them
+  Seed seed{};                                   ///< moves the pauses a little
   Strength submit_strength = Strength::written;  ///< what an intent waits for
   Strength outcome_strength = Strength::now;     ///< what telling the advisor of an end waits for
   /// Runs that could not start, one after the other and before any did what shows that runs can, after which no other
@@ -64,13 +65,20 @@ struct LedgerCounts {
 ///
 /// Rules (docs/concepts, "How a trial ends"):
 ///  - an intent is recorded before a run is submitted;
-///  - exit 0 with a final value is SUCCEEDED with it, without one SUCCEEDED without a value; a final value and then
-///    another end is FAILED with the value kept; a value that is not finite is told to the advisor as a failure;
+///  - a final value that was recorded is never set aside by what happens to its run afterwards;
+///  - a run that was told to stop for its own sake (by the advisor, the user or a limit of time) ends with the status of
+///    that reason, however it exits; a final value is kept, and told to the advisor;
+///  - a run that is lost, or stopped because the experiment stops, is over if its final value is recorded: SUCCEEDED with
+///    it. Without one it is attempted again, a stopped one after a resume;
+///  - otherwise exit 0 is SUCCEEDED, with the final value if there is one; every other end is FAILED, and a final value is
+///    kept;
+///  - a final value without a finite number is told to the advisor as a failure (`outcome_of`);
+///  - a value is a repetition if its kind, sequence and text were recorded for this run; anything else is a new value, in
+///    whatever order values arrive. The advisor is told values in the order of arrival;
 ///  - of several final values of a run the first is its result, and the only one that the advisor hears, unless it wants
 ///    every one (`every_final`); the others are recorded among its values, each once;
-///  - a run that was told to stop ends with the status of that reason, unless it exits with 0 and a final value;
-///  - a run that was stopped because the experiment stops is attempted again after a resume;
-///  - without retries (`max_retries` is 0) a lost run is attempted again at once, at most `max_losses` times;
+///  - without retries (`max_retries` is 0) a lost run is attempted again at once, at most `max_losses` times; a run that
+///    was lost while no manager was there is attempted again and not counted;
 ///  - with retries, an end of the kinds that `retry_on` names is followed by a pause and another attempt, at most
 ///    `max_retries` times for a trial, whatever was told to stop excepted; a run that was lost because the manager
 ///    died counts by the rule above;
@@ -202,19 +210,18 @@ class Ledger {
     RunId run;              // the current or last attempt
     std::uint32_t losses = 0;
     std::uint32_t retries = 0;
-    bool pausing = false;             // before its next attempt
-    Duration pause{};                 // as a store said
-    TimePoint ended_at{};             // of its last run
-    std::optional<JobEnd> last_end;   // while it waits for its next attempt
-    TimePoint intended_at{};          // of an open run of the last manager
-    std::uint32_t intermediates = 0;  // values received of this run
-    bool submitted = false;           // the run is live
-    bool adopting = false;            // the run waits for `adopted`
-    bool holds_place = false;         // the scheduler counts its placement
-    bool start_recorded = false;      // the store knows that the run began
+    bool pausing = false;            // before its next attempt
+    Duration pause{};                // as a store said
+    TimePoint ended_at{};            // of its last run
+    std::optional<JobEnd> last_end;  // while it waits for its next attempt
+    TimePoint intended_at{};         // of an open run of the last manager
+    SeenMetrics seen;                // values of this run
+    bool submitted = false;          // the run is live
+    bool adopting = false;           // the run waits for `adopted`
+    bool holds_place = false;        // the scheduler counts its placement
+    bool start_recorded = false;     // the store knows that the run began
     std::optional<StopReason> told_to_stop;
     std::vector<double> history;
-    std::vector<std::string> later_finals;  // that were told
     Placement placement;
   };
 
@@ -232,8 +239,7 @@ class Ledger {
     return options_.max_failed_starts != 0 && failed_starts_ >= options_.max_failed_starts;
   }
   static constexpr unsigned bit(PauseReason why) noexcept { return 1U << static_cast<unsigned>(why); }
-  [[nodiscard]] TrialJobStatus status_after(const Trial& trial, const JobEnd& end) const;
-  [[nodiscard]] TrialOutcome outcome_of(const Trial& trial) const;
+  [[nodiscard]] static std::optional<StopReason> stop_reason(const Trial& trial, const JobEnd& end);
 
   LedgerOptions options_;
   std::unordered_map<TrialId, Trial> trials_;  // waiting and live ones

@@ -55,6 +55,7 @@ template <TrainingService S>
   if (trials.needs_variable) one("variables", &detail::check_variables<S>);
   one("same run twice", &detail::check_same_run_twice<S>);
   one("cancel", &detail::check_cancels<S>);
+  if (trials.exits_when_stopped) one("exit on request", &detail::check_exit_on_request<S>);
   one("cancelled reader", &detail::check_cancelled_reader<S>);
   one("many runs", &detail::check_many<S>);
   one("in flight", &detail::check_in_flight<S>);

@@ -22,6 +22,7 @@
 #include <nni/testing/data_store_failures.hpp>
 #include <nni/testing/detail/store_best_checks.hpp>
 #include <nni/testing/detail/store_final_checks.hpp>
+#include <nni/testing/detail/store_repetition_checks.hpp>
 #include <nni/testing/detail/store_resume_checks.hpp>
 #include <nni/testing/detail/store_strength_checks.hpp>
 #include <nni/testing/store_script.hpp>
@@ -204,8 +205,8 @@ class StoreSuite {
               live.open_run->job == StoreScript::job_of(RunId{TrialId{5}, 0}) &&
               live.open_run->placement.node == "alpha" && live.open_run->placement.gpus == std::vector<int>(1, 2));
       report_.check(3, "its values come back in order, not a number where there was none",
-                    live.intermediates == 2 && live.history.size() == 2 && live.history[0] == 0.5 &&
-                        std::isnan(live.history[1]) && live.final_value == "{\"default\": 0.75, \"loss\": NaN}");
+                    live.history.size() == 2 && live.history[0] == 0.5 && std::isnan(live.history[1]) &&
+                        live.final_value == "{\"default\": 0.75, \"loss\": NaN}");
       report_.check(3, "a run that was only intended is open and has no job",
                     open[2].open_run && !open[2].open_run->started && open[2].open_run->job.empty());
     }
@@ -259,36 +260,8 @@ class StoreSuite {
   }
 
   awaitable<void> second_delivery(Case& here) {
-    const std::vector<StoreEvent> live =
-        StoreScript().ordered(1).intended(1).started(1).intermediate(1, 0, "0.5").events();
-    const std::vector<StoreEvent> more =
-        StoreScript().intermediate(1, 2, "0.7").intermediate(1, 1, "0.6").final_value(1, "1").events();
-    here.store->append(live);
-    here.store->append(more);
-    here.store->append(std::span(live).last(1));
-    here.store->append(more);
-    auto counting = count_values(*here.store);
-    const std::size_t at_once = co_await std::move(counting);
-    report_.check(4, "a second delivery while the trial runs changes nothing", at_once == 4, std::to_string(at_once));
-
-    auto reopening = reopened(here);
-    const ExperimentSnapshot found = co_await std::move(reopening);
-    report_.check(
-        4, "nor is it counted in a snapshot", found.unfinished.size() == 1 && found.unfinished[0].intermediates == 3);
-    here.store->append(more);
-    auto counting_again = count_values(*here.store);
-    const std::size_t resumed = co_await std::move(counting_again);
-    report_.check(4, "a second delivery after a resume changes nothing", resumed == 4, std::to_string(resumed));
-
-    const std::vector<StoreEvent> end = StoreScript().ended(1).events();
-    here.store->append(end);
-    here.store->append(more);
-    const std::vector<StoreEvent> late = StoreScript().intermediate(1, 3, "0.8").events();
-    here.store->append(late);
-    auto counting_late = count_values(*here.store);
-    const std::size_t ended = co_await std::move(counting_late);
-    report_.check(4, "after the end a second delivery changes nothing, and a new value is kept", ended == 5,
-                  std::to_string(ended));
+    const auto reopen = [this, &here] { return reopened(here); };
+    return check_repetitions(here.store, reopen, report_);
   }
 
   awaitable<void> reopening(Case& here) {
@@ -304,12 +277,6 @@ class StoreSuite {
   awaitable<void> final_values(Case& here) {
     const auto reopen = [this, &here] { return reopened(here); };
     return check_final_values(here.store, reopen, report_);
-  }
-
-  awaitable<std::size_t> count_values(D& store) {
-    auto listing = store.metrics(TrialId{1});
-    const std::vector<Metric> values = co_await std::move(listing);
-    co_return values.size();
   }
 
   awaitable<void> reads(Case& here) {

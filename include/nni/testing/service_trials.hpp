@@ -17,7 +17,10 @@ struct ServiceTrials {
   std::function<TrialJobForm(RunId)> succeeds{};            ///< ends by itself, exit code 0
   std::function<TrialJobForm(RunId)> fails{};               ///< ends by itself, otherwise
   std::function<TrialJobForm(RunId)> runs_until_stopped{};  ///< ends only when it is cancelled
-  std::function<TrialJobForm(RunId)> cannot_start{};        ///< absent where nothing can fail to start
+  /// Reports one value when it is ready to be stopped, if the service carries messages; runs until it is cancelled; exits
+  /// by itself then, with exit code 0. Absent where a trial does not notice that it is cancelled.
+  std::function<TrialJobForm(RunId)> exits_when_stopped{};
+  std::function<TrialJobForm(RunId)> cannot_start{};  ///< absent where nothing can fail to start
   /// Succeeds only if its variable NNI_CONFORMANCE is `it's here`, which the suite adds to the form. Absent where trials
   /// are callables.
   std::function<TrialJobForm(RunId)> needs_variable{};

@@ -41,7 +41,7 @@ struct FileTailOptions {
 /// variables that `environment` sets. Changes are noticed where the storage can be watched, otherwise the file is read
 /// from time to time. A trial gets no answer, so it cannot wait until its value is recorded.
 ///
-/// The file itself is what makes it safe: nothing is removed from it, each record has a key (run, kind, sequence), and
+/// The file itself is what makes it safe: nothing is removed from it, each record has a key (run, kind, sequence, text), and
 /// after a resume it is read again from its beginning, so that the manager takes what it has not recorded and recognises
 /// the rest. The directories stay when the experiment has ended.
 class FileTail {

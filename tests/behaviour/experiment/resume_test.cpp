@@ -110,6 +110,37 @@ TEST_CASE("resume: trials that were live when it was stopped run again, the othe
   CHECK(std::set<std::string>(texts.begin(), texts.end()).size() == 6);
 }
 
+TEST_CASE("resume: a trial that had reported its final value when the experiment was stopped is over", "[resume]") {
+  const nni_test::TemporaryDirectory where;
+  std::function<void()> stop;
+  std::atomic<int> calls = 0;
+  const auto trial = [&](TrialHandle& handle) {
+    ++calls;
+    handle.report_final_result(parabola(handle));
+    if (handle.sequence() != 1 || !stop) return;
+    stop();
+    while (!handle.stop_requested()) std::this_thread::yield();
+    throw std::runtime_error("stopped");
+  };
+  {
+    Experiment first{options(where.path(), 4), platforms::InProcess{trial, {.threads = 1}}, datastore::Sqlite{},
+                     tuning::Random{plane(), seed(2)}};
+    stop = [&first] { first.request_stop(); };
+    const Summary summary = first.run();
+    CHECK(summary.finished == 2);
+    CHECK(summary.count(TrialJobStatus::succeeded) == 2);
+    stop = nullptr;
+  }
+  Experiment second{options(where.path(), 4), platforms::InProcess{trial, {.threads = 1}}, datastore::Sqlite{},
+                    tuning::Random{plane(), seed(2)}};
+
+  const Summary summary = second.run();
+
+  CHECK(summary.count(TrialJobStatus::succeeded) == 4);
+  CHECK(calls == 4);
+  CHECK(summary.trials[1].attempts == 1);
+}
+
 TEST_CASE("resume: an existing experiment is an error that says how to go on", "[resume][errors]") {
   const nni_test::TemporaryDirectory where;
   run(options(where.path(), 2, Resume::never), tuning::Random{plane(), seed(1)});

@@ -44,6 +44,33 @@ CO_TEST_CASE("experiment: one whose runs cannot be adopted keeps everything that
   CHECK(snapshot.unfinished.front().open_run.has_value());
 }
 
+CO_TEST_CASE("experiment: a run that was lost with its manager after its final value was recorded is over with it",
+             "[experiment][service][resume]") {
+  const auto kept = std::make_shared<datastore::Memory>();
+  auto recording = record_first_manager(ctx, kept, 1);
+  co_await std::move(recording);
+  auto opening = kept->open(ctx, ExperimentId("abc"));
+  const ExperimentSnapshot before = co_await std::move(opening);
+  const RunId run = before.unfinished.at(0).open_run.value().run;
+  const std::vector<StoreEvent> result(1, MetricReceived(Metric(run, MetricKind::final, 0, "0.125", long_ago)));
+  kept->append(result);
+  auto closing = kept->close();
+  co_await std::move(closing);
+  const auto desk = std::make_shared<Desk>();
+  desk->report = [](const Intent& intent) { return JobReport(intent.run, JobReport::State::unknown); };
+  ExperimentOptions settings = options(1, 1);
+  settings.id = "abc";
+  settings.resume = Resume::always;
+  Experiment experiment{settings, Platform{desk}, Shared{kept}, tuning::Random{line(), seed(1)}};
+
+  auto running = experiment.async_run(ctx);
+  const Summary summary = co_await std::move(running);
+
+  REQUIRE(summary.best());
+  CHECK(final_number(*summary.best()) == 0.125);
+  CHECK(summary.best()->attempts == 1);
+}
+
 TEST_CASE("experiment: of adopted runs the one that has run longest reaches its limit first",
           "[experiment][service][resume][limits]") {
   testing::ManualClock clock;

@@ -32,6 +32,13 @@ void act(TrialHandle& trial) {
     trial.report_intermediate_result(0.5);
     trial.report_final_result(0.75);
   }
+  if (what == "leave") {
+    trial.report_intermediate_result(1.0);
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    stopped.wait(lock, trial.stop_token(), [] { return false; });
+  }
   if (what == "wait") {
     std::mutex mutex;
     std::condition_variable_any stopped;
@@ -56,6 +63,7 @@ TEST_CASE("in process: keeps the promises of a training service", "[in_process][
       .succeeds = doing("nothing"),
       .fails = doing("fail"),
       .runs_until_stopped = doing("wait"),
+      .exits_when_stopped = doing("leave"),
       .reports = doing("report"),
       .alive = [] { return alive.load(); }};
 

@@ -31,6 +31,7 @@ TEST_CASE("local: keeps the promises of a training service", "[local][conformanc
   trials.succeeds = doing("exit 0");
   trials.fails = doing("exit 9");
   trials.runs_until_stopped = doing("stop");
+  trials.exits_when_stopped = doing("defer metric 1 leave exit 0");
   trials.cannot_start = [](RunId) {
     TrialJobForm form;
     form.command = Command{"/no/such/program"};

@@ -123,7 +123,8 @@ TEST_CASE("shell trials: parameters and results by command line", "[trial][repor
   }
   CHECK(metrics[3].kind == MetricKind::final);
   CHECK(metrics[3].sequence == 0);
-  CHECK(metrics[4].sequence == 1);
+  CHECK(metrics[4].kind == MetricKind::final);
+  CHECK(metrics[4].value == "0.6");
 }
 
 TEST_CASE("shell trials: calls at the same time get different sequences", "[trial][report]") {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -130,6 +131,40 @@ class Forgetful {
   std::uint32_t next_ = 100;
 };
 
+// Takes a value whose sequence is not above the last one for a repetition.
+class CountsSequences {
+ public:
+  using role = role::data_store;
+
+  awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id) { return real_.open(context, std::move(id)); }
+  StorePosition append(std::span<const StoreEvent> events) {
+    std::vector<StoreEvent> kept;
+    for (const StoreEvent& event : events) {
+      const auto* received = std::get_if<MetricReceived>(&event);
+      if (received == nullptr || received->metric.kind == MetricKind::final || is_next(received->metric))
+        kept.push_back(event);
+    }
+    return real_.append(kept);
+  }
+  awaitable<void> written(StorePosition at) { return real_.written(at); }
+  awaitable<void> synced(StorePosition at) { return real_.synced(at); }
+  awaitable<std::optional<TrialJobDetail>> load(TrialId trial) { return real_.load(trial); }
+  awaitable<TrialPage> page(TrialQuery query) { return real_.page(query); }
+  awaitable<std::vector<Metric>> metrics(TrialId trial) { return real_.metrics(trial); }
+  awaitable<void> close() { return real_.close(); }
+
+ private:
+  bool is_next(const Metric& metric) {
+    std::uint32_t& next = next_[metric.run];
+    if (metric.sequence < next) return false;
+    next = metric.sequence + 1;
+    return true;
+  }
+
+  datastore::Memory real_;
+  std::map<RunId, std::uint32_t> next_;
+};
+
 // Says at once that everything is kept: it writes when somebody looks, or forgets every second batch.
 class Hasty {
  public:
@@ -188,4 +223,8 @@ TEST_CASE("the suite names the promise that a store breaks", "[datastore]") {
 
   CHECK_FALSE(report.passed());
   CHECK_THAT(report.to_string(), Catch::Contains("promise 4 broken"));
+
+  const testing::ConformanceReport counts =
+      testing::check_data_store<CountsSequences>([] { return CountsSequences(); }, setup);
+  CHECK_THAT(counts.to_string(), Catch::Contains("promise 4 broken: values are kept in the order of arrival"));
 }

@@ -70,7 +70,7 @@ class Account {
     for (const std::uint64_t count : found.by_status) out_ << count << ' ';
     for (const UnfinishedTrial& trial : found.unfinished) {
       out_ << "\nopen " << trial.trial.number << ' ' << trial.parameter.value << ' ' << trial.parameters.text() << ' '
-           << trial.attempts << ' ' << trial.intermediates << ' ' << trial.final_value.value_or("-");
+           << trial.attempts << ' ' << trial.final_value.value_or("-");
       for (const double value : trial.history) out_ << ' ' << value;
       if (!trial.open_run) continue;
       const Intent& run = *trial.open_run;

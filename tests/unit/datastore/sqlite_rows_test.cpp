@@ -109,6 +109,25 @@ TEST_CASE("sqlite rows: values are JSON texts inside of JSON strings", "[datasto
   CHECK(bench.runtime.run(bench.store.metrics(TrialId{8})).back().value == "{\"default\": 0.9, \"name\": \"\u00e4\"}");
 }
 
+TEST_CASE("sqlite rows: values under one sequence have a row each, in the order of arrival", "[datastore][sqlite]") {
+  Bench bench;
+
+  bench.keep(StoreScript().ordered(8).intended(8).intermediate(8, 1, "1").intermediate(8, 0, "2").events());
+  bench.keep(StoreScript().intermediate(8, 0, "3").intermediate(8, 0, "2").events());
+
+  CHECK(bench.query("SELECT sequence, data FROM MetricData ORDER BY rowid") == "1|\"1\"\n0|\"2\"\n0|\"3\"\n");
+}
+
+TEST_CASE("sqlite rows: a value of an unknown kind is a damaged record, not an intermediate value",
+          "[datastore][sqlite]") {
+  Bench bench;
+  bench.keep(StoreScript().ordered(8).intended(8).intermediate(8, 0, "0.5").events());
+  bench.query("UPDATE MetricData SET type = 'OTHER'");
+
+  CHECK_THROWS_WITH(bench.runtime.run(bench.store.metrics(TrialId{8})),
+                    Catch::Contains("the kind of a value") && Catch::Contains("OTHER"));
+}
+
 TEST_CASE("sqlite rows: NNI sees the last attempt of a trial that was tried again", "[datastore][sqlite]") {
   Bench bench;
   bench.keep(StoreScript().succeeded(1, "0.5").ordered(2).intended(2).started(2).events());

@@ -90,6 +90,11 @@ TEST_CASE("protocol: records of every kind read back exactly", "[keeper][protoco
   ended.started = from_epoch_ms(4);
   ended.end = JobEnd(EndKind::killed, 2, "did not end");
   ended.end.why = StopReason::time_limit;
+  Record exited = ended;  // by itself, after it was told to stop
+  exited.end = JobEnd(EndKind::exited, 0);
+  exited.end.why = GENERATE(StopReason::user, StopReason::experiment_end);
+  Record unasked = ended;
+  unasked.end = JobEnd(EndKind::exited, 3);
   Record metric(Record::Kind::metric, some_run(), from_epoch_ms(6));
   metric.metric = MetricKind::final;
   metric.sequence = 77;
@@ -97,7 +102,7 @@ TEST_CASE("protocol: records of every kind read back exactly", "[keeper][protoco
   Record garbage(Record::Kind::garbage, some_run(), from_epoch_ms(7));
   garbage.text = std::string("\0\xff", 2);
 
-  for (const Record& record : {started, ended, metric, garbage}) {
+  for (const Record& record : {started, ended, exited, unasked, metric, garbage}) {
     const std::string bytes = bytes_of(record);
     const Record back = decode_record(bytes, 9).value();
     CHECK(back.kind == record.kind);

@@ -58,6 +58,7 @@ enum class Fault {
   forgets_exit_codes,
   calls_signals_exits,
   forgets_reasons,
+  calls_every_stopped_run_killed,
   tells_of_strangers,
   loses_one_of_many,
   // 5
@@ -97,6 +98,7 @@ enum class Fault {
 /// What outlives a manager.
 struct World {
   std::set<RunId> running;
+  std::set<RunId> leaving;        // of these, the ones that exit by themselves when they are cancelled
   std::shared_future<void> gate;  // what blocks waits for it
 };
 
@@ -155,6 +157,7 @@ class Scripted {
       throw Error(Errc::platform_rejected, "scripted: it has not begun");
     if (fault_ == Fault::ignores_cancellations) co_return;
     JobEnd killed(EndKind::killed);
+    if (world_->leaving.contains(run) && fault_ != Fault::calls_every_stopped_run_killed) killed.kind = EndKind::exited;
     if (fault_ != Fault::forgets_reasons) killed.why = why;
     world_->running.erase(run);
     state_->stopped.insert(run);
@@ -308,8 +311,11 @@ class Scripted {
         throw Error(Errc::spawn_failed, "scripted: there is no such program");
       return end(run, JobEnd(EndKind::not_started, 0, "there is no such program"));
     }
-    if (what == "stop") {
+    if (what == "stop" || what == "leave") {
       world_->running.insert(run);
+      if (what == "leave") world_->leaving.insert(run);
+      if (what == "leave")
+        state_->messages.emplace_back(Metric(run, MetricKind::intermediate, 0, "1", TimePoint{}), Receipt{1});
       return begin(run);
     }
     const bool has = form.environment.contains("NNI_CONFORMANCE") && fault_ != Fault::drops_variables;

@@ -31,6 +31,7 @@ testing::ServiceTrials trials() {
   trials.succeeds = doing("succeed");
   trials.fails = doing("fail");
   trials.runs_until_stopped = doing("stop");
+  trials.exits_when_stopped = doing("leave");
   trials.cannot_start = doing("never");
   trials.needs_variable = doing("variable");
   trials.reports = doing("report");
@@ -111,6 +112,8 @@ TEST_CASE("the suite names the promise that a service breaks: kinds of end", "[p
   CHECK_THAT(
       seen_of(Fault::calls_signals_exits), Catch::Contains("promise 4 broken: a signal that the service did not send"));
   CHECK_THAT(seen_of(Fault::forgets_reasons), Catch::Contains("promise 4 broken: an end on request says so, and why"));
+  CHECK_THAT(seen_of(Fault::calls_every_stopped_run_killed),
+             Catch::Contains("promise 4 broken: a run that exits by itself on request is told with its exit code"));
 }
 
 TEST_CASE("the suite names the promise that a service breaks: cancellation of runs", "[platforms][conformance]") {

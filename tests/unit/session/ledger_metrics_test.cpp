@@ -57,6 +57,38 @@ TEST_CASE("ledger: who wants every final value hears each once, and the first is
   CHECK(table.effects<ReportOutcome>()[0]->outcome.value == 1.0);
 }
 
+TEST_CASE("ledger: values count in whatever order they arrive, each once", "[ledger]") {
+  Table table;
+  const RunId run = table.running();
+
+  for (int delivery = 0; delivery < 2; ++delivery)
+    for (const std::uint32_t sequence : {1U, 0U, 3U, 2U, 4U})
+      table.report(run, MetricKind::intermediate, sequence, "0." + std::to_string(sequence));
+
+  std::string recorded, told;
+  for (const MetricReceived& record : table.records<MetricReceived>()) recorded += record.metric.value + " ";
+  for (const ReportMetric* report : table.effects<ReportMetric>()) told += report->metric.value + " ";
+  CHECK(recorded == "0.1 0.0 0.3 0.2 0.4 ");
+  CHECK(told == recorded);
+  CHECK(table.effects<Acknowledge>().size() == 10);
+}
+
+TEST_CASE("ledger: two processes of one trial may both count from 0", "[ledger]") {
+  Table table;
+  const RunId run = table.running();
+  for (const char* process : {"1", "2"})
+    for (std::uint32_t sequence = 0; sequence < 3; ++sequence)
+      table.report(run, MetricKind::intermediate, sequence, process + ("." + std::to_string(sequence)));
+  CHECK(table.records<MetricReceived>().size() == 6);
+
+  SECTION("and what comes again is recognized") {
+    table.report(run, MetricKind::intermediate, 1, "2.1");
+    table.report(run, MetricKind::intermediate, 1, "1.1");
+    CHECK(table.records<MetricReceived>().size() == 6);
+    CHECK(table.effects<ReportMetric>().size() == 6);
+  }
+}
+
 TEST_CASE("ledger: a trial gets its answer when its value is kept", "[ledger]") {
   Table table;
   const RunId run = table.running();

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <variant>
 
@@ -49,10 +50,11 @@ TEST_CASE("ledger: a resume adopts, accounts or repeats what was open", "[ledger
   UnfinishedTrial open;
   open.trial = TrialId{3};
   open.attempts = 1;
-  open.intermediates = 2;
   open.open_run.emplace();
   open.open_run->run = RunId{TrialId{3}, 0};
   open.open_run->started = true;
+  for (const std::uint32_t sequence : {0U, 2U})
+    open.seen.insert(Metric(open.open_run->run, MetricKind::intermediate, sequence, "0.1", at(1)));
   snapshot.unfinished.push_back(open);
   Table table({.concurrency = 2, .max_trials = 3});
   table.ledger.restore(snapshot);
@@ -65,10 +67,12 @@ TEST_CASE("ledger: a resume adopts, accounts or repeats what was open", "[ledger
     table.ledger.adopted(report, at(9), table.out);
     CHECK(table.ledger.counts().running == 1);
     CHECK(table.records<RunStarted>().empty());  // recorded before
-    table.report(report.run, MetricKind::intermediate, 1, "0.1");
-    CHECK(table.records<MetricReceived>().empty());
+    table.report(report.run, MetricKind::intermediate, 0, "0.1");
     table.report(report.run, MetricKind::intermediate, 2, "0.1");
-    CHECK(table.records<MetricReceived>().size() == 1);
+    CHECK(table.records<MetricReceived>().empty());
+    table.report(report.run, MetricKind::intermediate, 1, "0.1");
+    table.report(report.run, MetricKind::intermediate, 2, "0.2");
+    CHECK(table.records<MetricReceived>().size() == 2);
   }
   SECTION("one that ended meanwhile is accounted with its exit code") {
     report.state = JobReport::State::ended;
@@ -86,6 +90,43 @@ TEST_CASE("ledger: a resume adopts, accounts or repeats what was open", "[ledger
     table.ledger.adopted(report, at(9), table.out);
     CHECK(table.records<RunEnded>()[0].end.kind == EndKind::lost);
     CHECK(table.ledger.counts().waiting == 2);
+  }
+}
+
+TEST_CASE("ledger: a run whose final value the last manager recorded is over, however it was lost",
+          "[ledger][resume]") {
+  ExperimentSnapshot snapshot = one_open_run(true);
+  snapshot.unfinished[0].final_value = "0.5";
+  Table table({.max_retries = 2});
+  table.ledger.restore(snapshot);
+  JobReport report = report_of_open(JobReport::State::ended);
+
+  SECTION("the platform does not know it any more") { report.state = JobReport::State::unknown; }
+  SECTION("its keeper was killed") { report.end = JobEnd{EndKind::lost, 0, "gone"}; }
+  SECTION("it was stopped with the experiment") { report.end = killed(StopReason::experiment_end); }
+  table.ledger.adopted(report, at(9), table.out);
+
+  REQUIRE(table.records<RunEnded>().size() == 1);
+  CHECK(table.records<RunEnded>()[0].status == TrialJobStatus::succeeded);
+  CHECK(table.records<RunEnded>()[0].final_attempt);
+  CHECK(table.effects<ReportOutcome>()[0]->outcome.value == 0.5);
+}
+
+TEST_CASE("ledger: the reason with which the last manager stopped a run counts, however the run exited",
+          "[ledger][resume]") {
+  Table table;
+  table.ledger.restore(one_open_run(true));
+  JobReport report = report_of_open(JobReport::State::ended);
+
+  SECTION("the user") {
+    report.end.why = StopReason::user;
+    table.ledger.adopted(report, at(9), table.out);
+    CHECK(table.records<RunEnded>()[0].status == TrialJobStatus::user_canceled);
+  }
+  SECTION("the end of the experiment") {
+    report.end.why = StopReason::experiment_end;
+    table.ledger.adopted(report, at(9), table.out);
+    CHECK_FALSE(table.records<RunEnded>()[0].final_attempt);
   }
 }
 
@@ -234,6 +275,19 @@ TEST_CASE("ledger: a run that was lost together with its manager uses up no retr
   CHECK(table.ledger.counts().retrying == 0);
   CHECK(table.ledger.next_waiting() == TrialId{1});
   CHECK(table.records<RunEnded>().back().retries == 0);
+}
+
+TEST_CASE("ledger: a run that was lost while no manager was there is repeated, however often", "[ledger][resume]") {
+  Table table({.max_losses = 0});
+  table.ledger.restore(one_open_run(true));
+  JobReport report = report_of_open(GENERATE(JobReport::State::ended, JobReport::State::unknown));
+  report.end = JobEnd{EndKind::lost, 0, "the machine was restarted"};
+
+  table.ledger.adopted(report, at(9), table.out);
+
+  CHECK_FALSE(table.records<RunEnded>().back().final_attempt);
+  CHECK(table.records<RunEnded>().back().losses == 0);
+  CHECK(table.ledger.next_waiting() == TrialId{1});
 }
 
 TEST_CASE("ledger: how often a trial was lost is recorded and survives a resume", "[ledger][resume]") {

@@ -35,14 +35,6 @@ TEST_CASE("ledger: a run that was told to stop ends with the status of the reaso
     }
   }
 
-  SECTION("unless it exits with 0 and a final value, because then it was faster") {
-    Table table;
-    const RunId run = table.running();
-    table.ledger.cancel(run.trial, StopReason::early_stop, at(4), table.out);
-    table.report(run, MetricKind::final, 0, "0.9");
-    table.end(run, JobEnd{});
-    CHECK(table.records<RunEnded>()[0].status == TrialJobStatus::succeeded);
-  }
   SECTION("a second request changes nothing") {
     Table table;
     const RunId run = table.running();
@@ -57,6 +49,50 @@ TEST_CASE("ledger: a run that was told to stop ends with the status of the reaso
     CHECK(table.records<RunEnded>()[0].status == TrialJobStatus::user_canceled);
     CHECK(table.submitted().empty());
   }
+}
+
+TEST_CASE("ledger: a run that was told to stop for its own sake keeps its final value, however it ends", "[ledger]") {
+  const auto why = GENERATE(StopReason::user, StopReason::early_stop, StopReason::time_limit);
+  const auto end = GENERATE(JobEnd{EndKind::exited, 0}, JobEnd{EndKind::exited, 3}, JobEnd{EndKind::killed, 2},
+                            JobEnd{EndKind::lost, 0, "gone"});
+  Table table({.max_retries = 1});
+  const RunId run = table.running();
+  const bool reports_first = GENERATE(false, true);
+  if (reports_first) table.report(run, MetricKind::final, 0, "0.9");
+  table.ledger.cancel(run.trial, why, at(4), table.out);
+  if (!reports_first) table.report(run, MetricKind::final, 0, "0.9");
+
+  table.end(run, end);
+
+  REQUIRE(table.records<RunEnded>().size() == 1);
+  CHECK(table.records<RunEnded>()[0].status == status_of(why));
+  CHECK(table.records<RunEnded>()[0].final_attempt);
+  CHECK(table.effects<Announce>()[0]->detail->final_value == "0.9");
+  CHECK(table.effects<ReportOutcome>()[0]->outcome.value == 0.9);
+}
+
+TEST_CASE("ledger: a run that is lost, or stopped with the experiment, after its final value is over with it",
+          "[ledger]") {
+  Table table({.max_retries = 2});
+  const RunId run = table.running();
+  table.report(run, MetricKind::final, 0, "0.9");
+
+  SECTION("lost") { table.end(run, JobEnd{EndKind::lost, 0, "the keeper was killed"}); }
+  SECTION("lost with its manager") {
+    const JobEnded end{run, JobEnd{EndKind::lost, 0, "the keeper was killed"}, at(5)};
+    table.ledger.lost_with_manager(end, table.out);
+  }
+  SECTION("stopped with the experiment") {
+    table.ledger.cancel_all(at(4), table.out);
+    table.end(
+        run, GENERATE(killed(StopReason::experiment_end), JobEnd{EndKind::exited, 1}, JobEnd{EndKind::exited, 0}));
+  }
+
+  REQUIRE(table.records<RunEnded>().size() == 1);
+  CHECK(table.records<RunEnded>()[0].status == TrialJobStatus::succeeded);
+  CHECK(table.records<RunEnded>()[0].final_attempt);
+  CHECK(table.effects<ReportOutcome>()[0]->outcome.value == 0.9);
+  CHECK(table.effects<Announce>()[0]->detail->final_value == "0.9");
 }
 
 TEST_CASE("ledger: of a trial that is stopped early the last finite value is told, as after a resume", "[ledger]") {
@@ -93,7 +129,7 @@ TEST_CASE("ledger: a run that ends because the experiment stops stays unfinished
   table.ledger.stop_placing();
   table.ledger.cancel_all(at(4), table.out);
 
-  table.end(run, killed(StopReason::experiment_end));
+  table.end(run, GENERATE(killed(StopReason::experiment_end), JobEnd{EndKind::exited, 0}));
 
   CHECK_FALSE(table.records<RunEnded>()[0].final_attempt);
   CHECK(table.effects<ReportOutcome>().empty());

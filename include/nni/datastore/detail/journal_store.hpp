@@ -105,7 +105,7 @@ class JournalRecorder final : public Recorder {
   struct Past {
     RunId run;
     std::uint64_t last = 0;  ///< where the line of the trial's last value begins; 0: nothing was read
-    Received seen;
+    SeenMetrics seen;
   };
 
   void look_up(RunId run, std::uint64_t last);

@@ -4,8 +4,8 @@
 #include <optional>
 #include <span>
 
+#include <nni/core/seen_metrics.hpp>
 #include <nni/core/store_event.hpp>
-#include <nni/datastore/detail/received.hpp>
 
 namespace nni::datastore::detail {
 
@@ -44,7 +44,7 @@ class OpenTrial {
   std::uint32_t retries = 0;
   std::uint32_t losses = 0;
   Duration pause{};
-  Received seen;
+  SeenMetrics seen;
 };
 
 }  // namespace nni::datastore::detail

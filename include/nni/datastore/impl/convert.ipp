@@ -13,6 +13,7 @@ NNI_INLINE JobEnd end_of(const TrialJobDetail& trial) {
     case TrialJobStatus::user_canceled: end.why = StopReason::user; break;
     case TrialJobStatus::sys_canceled: end.why = StopReason::experiment_end; break;
     case TrialJobStatus::early_stopped: end.why = StopReason::early_stop; break;
+    case TrialJobStatus::succeeded: end.kind = EndKind::lost; break;  // after its final value
     default: end.kind = is_terminal(trial.status) ? EndKind::threw : EndKind::lost;
   }
   return end;

@@ -129,13 +129,15 @@ class Memory::Records {
     entry.trial.started_at = finished.detail.start_time;
     entry.trial.detail = std::move(finished.detail);
     entry.metrics = std::move(finished.metrics);
+    for (const Metric& metric : entry.metrics)
+      if (entry.trial.is_current(metric.run)) entry.trial.seen.insert(metric);
   }
 
   /// A value of a run that has ended, so nobody tracks what of it is known.
   void keep_late(const Metric& metric) {
     const auto is_same = [&metric](const Metric& known) {
       return known.run == metric.run && known.kind == metric.kind && known.sequence == metric.sequence &&
-             (metric.kind == MetricKind::intermediate || known.value == metric.value);
+             known.value == metric.value;
     };
     const auto found = open_.find(metric.run.trial.number);
     if (found == open_.end() && !finished_.contains(metric.run.trial)) throw unknown(metric.run.trial);

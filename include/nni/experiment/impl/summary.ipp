@@ -71,12 +71,6 @@ NNI_LAZY NNI_INLINE std::string csv_field(const std::string& text) {
 
 }  // namespace detail
 
-NNI_INLINE std::optional<double> final_number(const TrialJobDetail& trial) {
-  if (!trial.final_value) return std::nullopt;
-  const std::optional<double> number = metric_scalar(*trial.final_value);
-  return number && std::isfinite(*number) ? number : std::nullopt;
-}
-
 NNI_LAZY_BODY std::string Summary::to_json() const {
   boost::json::object object;
   object["id"] = id.value;
@@ -96,6 +90,8 @@ NNI_LAZY_BODY std::string Summary::to_json() const {
   if (unfitting != 0) object["unfitting"] = unfitting;
   object["garbage_messages"] = garbage_messages;
   object["late_messages"] = late_messages;
+  if (without_value != 0) object["without_value"] = without_value;
+  if (without_value != 0) object["no_value"] = no_value;
   const TrialJobDetail* winner = best();
   object["best"] = winner ? boost::json::value(detail::json_of_trial(*winner)) : boost::json::value(nullptr);
   boost::json::array list;

@@ -182,11 +182,14 @@ NNI_INLINE void KeeperCore::ended(const process::Exit& exit) {
   process::signal_group(exit.pid, SIGKILL);
 
   JobEnd end(EndKind::exited, exit.code);
+  end.why = state.killed;
   if (state.killed) {
     process::kill_now(state.below);
     process::kill_now(strays_of(run));
+  }
+  // A trial that was told to stop and exits by itself is reported so: its manager decides what that means.
+  if (state.killed && exit.how != process::Exit::How::exited) {
     end.kind = EndKind::killed;
-    end.why = *state.killed;
     end.message = std::move(state.how_killed);
   } else if (exit.how == process::Exit::How::signalled) {
     end.kind = EndKind::signalled;

@@ -48,6 +48,21 @@ Enum take_enum(Reader& in, Enum first, Enum last) {
   return static_cast<Enum>(value);
 }
 
+// The reason to stop, and for the ends other than `killed`, which have one always, a bit that says that there is one.
+inline constexpr std::uint8_t has_stop_reason = 0x80;
+
+NNI_INLINE std::uint8_t stop_byte(const JobEnd& end) {
+  const auto reason = static_cast<std::uint8_t>(end.why.value_or(StopReason::user));
+  return end.why && end.kind != EndKind::killed ? static_cast<std::uint8_t>(reason | has_stop_reason) : reason;
+}
+
+NNI_INLINE void take_stop(Reader& in, JobEnd& end) {
+  const std::uint8_t value = in.byte();
+  const std::uint8_t reason = value & static_cast<std::uint8_t>(~has_stop_reason);
+  if (reason > static_cast<std::uint8_t>(StopReason::experiment_end)) return in.fail();
+  if (end.kind == EndKind::killed || reason != value) end.why = static_cast<StopReason>(reason);
+}
+
 }  // namespace detail
 
 NNI_INLINE std::optional<Frame> FrameReader::next() {
@@ -175,7 +190,7 @@ NNI_INLINE void encode(Writer& out, const Record& what) {
       out.time(what.started);
       out.byte(static_cast<std::uint8_t>(what.end.kind));
       out.integer(what.end.code);
-      out.byte(static_cast<std::uint8_t>(what.end.why));
+      out.byte(detail::stop_byte(what.end));
       out.text(what.end.message);
       break;
     case Record::Kind::metric:
@@ -201,7 +216,7 @@ NNI_INLINE Result<Record> decode_record(std::string_view payload, std::uint64_t 
       what.started = in.time();
       what.end.kind = detail::take_enum(in, EndKind::exited, EndKind::lost);
       what.end.code = static_cast<int>(in.integer());
-      what.end.why = detail::take_enum(in, StopReason::user, StopReason::experiment_end);
+      detail::take_stop(in, what.end);
       what.end.message = in.text();
       break;
     case Record::Kind::metric:

@@ -151,7 +151,7 @@ class InProcess::Pool {
  private:
   struct Call {
     std::optional<std::stop_source> stop;  // set while it runs
-    StopReason why = StopReason::user;
+    std::optional<StopReason> why;
     std::deque<Parameters> further;  // sent, and not taken by the callable
   };
 

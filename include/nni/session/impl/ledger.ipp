@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include <nni/core/outcome.hpp>
 #include <nni/session/impl/ledger_resume.ipp>
 #include <nni/session/ledger.hpp>
 
@@ -173,36 +174,26 @@ NNI_INLINE void Ledger::metric(Metric what, Receipt receipt, Transition& out) {
     return;
   }
   // A second delivery of what was recorded changes nothing, but the sender still needs its answer.
-  const bool known = is_final ? trial->detail.final_value == what.value : what.sequence < trial->intermediates;
-  if (is_final && !known && trial->detail.final_value) {
-    // It is not the result. Only the store knows whether it has it already.
+  if (trial->seen.insert(what)) {
     out.records.emplace_back(std::in_place_type<MetricReceived>, what);
-    std::vector<std::string>& told = trial->later_finals;
-    if (options_.every_final && std::find(told.begin(), told.end(), what.value) == told.end()) {
-      told.push_back(what.value);
-      out.effects.emplace_back(Strength::now, ReportMetric{std::move(what)});
-    }
-  } else if (!known) {
-    out.records.emplace_back(std::in_place_type<MetricReceived>, what);
-    if (is_final) {
-      trial->detail.final_value = what.value;
-    } else {
-      trial->intermediates = what.sequence + 1;
+    const bool is_later = is_final && trial->detail.final_value;  // it is not the result
+    if (!is_final)
       trial->history.push_back(what.scalar().value_or(std::nan("")));
-    }
-    out.effects.emplace_back(Strength::now, ReportMetric{std::move(what)});
+    else if (!is_later)
+      trial->detail.final_value = what.value;
+    if (!is_later || options_.every_final) out.effects.emplace_back(Strength::now, ReportMetric{std::move(what)});
   }
   out.effects.emplace_back(strength, Acknowledge{receipt});
 }
 
-NNI_INLINE TrialJobStatus Ledger::status_after(const Trial& trial, const JobEnd& end) const {
-  if (end.kind == EndKind::killed && !trial.told_to_stop) return status_of(end.why);
-  if (trial.told_to_stop && !(end.succeeded() && trial.detail.final_value)) return status_of(*trial.told_to_stop);
-  return end.succeeded() ? TrialJobStatus::succeeded : TrialJobStatus::failed;
+// Told by this manager, or by the one before, which the service remembers.
+NNI_INLINE std::optional<StopReason> Ledger::stop_reason(const Trial& trial, const JobEnd& end) {
+  if (trial.told_to_stop) return trial.told_to_stop;
+  return end.kind == EndKind::killed ? end.why.value_or(StopReason::user) : end.why;
 }
 
 NNI_INLINE bool Ledger::retries_after(const Trial& trial, const JobEnd& end) const {
-  if (trial.told_to_stop || trial.retries >= options_.max_retries) return false;
+  if (trial.retries >= options_.max_retries) return false;
   switch (end.kind) {
     case EndKind::lost:
     case EndKind::not_started: return true;
@@ -220,27 +211,29 @@ NNI_INLINE void Ledger::ended(const JobEnded& what, bool with_manager, Transitio
   if (trial->detail.status == TrialJobStatus::running) --counts_.running;
   --counts_.live;
   trial->submitted = false;
-  if (!trial->told_to_stop) judge_start(what.end);
+  const std::optional<StopReason> stopped = stop_reason(*trial, what.end);
+  if (!stopped) judge_start(what.end);
   if (std::exchange(trial->holds_place, false))
     out.effects.emplace_back(Strength::now, Release{std::exchange(trial->placement, {})});
   out.effects.emplace_back(Strength::written, Forget{what.run});
-  const TrialJobStatus status = status_after(*trial, what.end);
-  if (status == TrialJobStatus::sys_canceled) {
-    try_again(*trial, what.end, what.at, Duration::zero(), out);
-    return;
+  const bool stops_with_experiment = stopped == StopReason::experiment_end;
+  if (stopped && !stops_with_experiment) return finish(*trial, status_of(*stopped), what.end, what.at, out);
+  if (trial->detail.final_value && (stops_with_experiment || what.end.kind == EndKind::lost)) {
+    JobEnd end = what.end;
+    if (!end.succeeded())
+      end.message = "its final value was recorded before its end" + (end.message.empty() ? "" : ": " + end.message);
+    return finish(*trial, TrialJobStatus::succeeded, std::move(end), what.at, out);
   }
+  if (stops_with_experiment) return try_again(*trial, what.end, what.at, Duration::zero(), out);
   if (!with_manager && retries_after(*trial, what.end)) {
     ++trial->retries;
     const Duration pause = pause_before(trial->retries, options_.backoff, options_.seed, what.run.trial);
-    try_again(*trial, what.end, what.at, pause, out);
-    return;
+    return try_again(*trial, what.end, what.at, pause, out);
   }
   const bool repeats = what.end.kind == EndKind::lost && (with_manager || options_.max_retries == 0);
-  if (repeats && !trial->told_to_stop && ++trial->losses <= options_.max_losses) {
-    try_again(*trial, what.end, what.at, Duration::zero(), out);
-    return;
-  }
-  finish(*trial, status, what.end, what.at, out);
+  if (repeats && (with_manager || ++trial->losses <= options_.max_losses))
+    return try_again(*trial, what.end, what.at, Duration::zero(), out);
+  finish(*trial, what.end.succeeded() ? TrialJobStatus::succeeded : TrialJobStatus::failed, what.end, what.at, out);
 }
 
 NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at, Duration pause, Transition& out) {
@@ -262,9 +255,8 @@ NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at,
   trial.detail.message = end.message;
   trial.told_to_stop.reset();
   trial.submitted = false;
-  trial.intermediates = 0;
+  trial.seen = {};
   trial.history.clear();
-  trial.later_finals.clear();
   if (pause > Duration::zero()) {
     trial.pausing = true;
     ++counts_.retrying;
@@ -275,27 +267,6 @@ NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at,
   } else {
     stand_in_line(trial.detail.trial);
   }
-}
-
-NNI_INLINE TrialOutcome Ledger::outcome_of(const Trial& trial) const {
-  TrialOutcome outcome;
-  outcome.trial = trial.detail.trial;
-  outcome.parameter = trial.detail.parameter;
-  outcome.parameters = trial.detail.parameters;
-  outcome.status = trial.detail.status;
-  if (trial.detail.final_value) {
-    outcome.value = metric_scalar(*trial.detail.final_value);
-  } else if (outcome.status == TrialJobStatus::early_stopped) {
-    // A store gives the finite numbers of a history, and a resume must tell the same.
-    const auto last =
-        std::find_if(trial.history.rbegin(), trial.history.rend(), [](double number) { return std::isfinite(number); });
-    if (last != trial.history.rend()) outcome.value = *last;
-  }
-  if (outcome.value && !std::isfinite(*outcome.value)) {
-    outcome.value.reset();
-    if (outcome.status == TrialJobStatus::succeeded) outcome.status = TrialJobStatus::failed;
-  }
-  return outcome;
 }
 
 NNI_INLINE void Ledger::finish(Trial& trial, TrialJobStatus status, JobEnd end, TimePoint at, Transition& out) {
@@ -313,7 +284,7 @@ NNI_INLINE void Ledger::finish(Trial& trial, TrialJobStatus status, JobEnd end, 
   record.retries = trial.retries;
   record.losses = trial.losses;
   out.records.emplace_back(std::move(record));
-  out.effects.emplace_back(options_.outcome_strength, ReportOutcome{outcome_of(trial)});
+  out.effects.emplace_back(options_.outcome_strength, ReportOutcome{outcome_of(trial.detail, trial.history)});
   ++counts_.finished;
   ++counts_.by_status[static_cast<std::size_t>(status)];
   exhausted_ = false;

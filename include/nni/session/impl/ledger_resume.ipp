@@ -36,7 +36,7 @@ NNI_LAZY_BODY void Ledger::restore(const ExperimentSnapshot& snapshot) {
       trial.detail.environment = trial.placement.node;
       trial.detail.job = known.open_run->job;
       trial.detail.final_value = known.final_value;
-      trial.intermediates = known.intermediates;
+      trial.seen = known.seen;
       trial.history = known.history;
     } else if (known.pause > Duration::zero()) {
       trial.pausing = true;
@@ -134,8 +134,10 @@ NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transiti
     end.kind = EndKind::lost;
     if (end.message.empty()) end.message = "the platform does not know it any more";
   }
+  // A loss that a platform remembers uses up a retry, but is not held against a trial that has none.
+  const bool uncounted = end.kind == EndKind::lost && options_.max_retries == 0;
   const JobEnded ending{report.run, std::move(end), report.ended == TimePoint{} ? now : report.ended};
-  ended(ending, report.state == JobReport::State::unknown, out);
+  ended(ending, uncounted || report.state == JobReport::State::unknown, out);
 }
 
 }  // namespace nni

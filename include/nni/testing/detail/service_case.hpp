@@ -81,8 +81,11 @@ class ServiceCase final : public SupervisedCase {
   }
 
   /// Submits a run that is stopped later, and waits until it has begun.
-  awaitable<void> begin(RunId run) {
-    auto submitting = submit(trials.runs_until_stopped(run), run);
+  awaitable<void> begin(RunId run) { return begin(trials.runs_until_stopped(run), run); }
+
+  /// Submits a run, and waits until it has begun.
+  awaitable<void> begin(TrialJobForm form, RunId run) {
+    auto submitting = submit(std::move(form), run);
     co_await std::move(submitting);
     expect(4, "the start of a run is told");
     while (heard_[run].started == 0) {

@@ -16,7 +16,8 @@
 namespace nni::testing::detail {
 
 inline std::string text_of(const JobEnd& end) {
-  return std::string(to_string(end.kind)) + " " + std::to_string(end.code) + " " + end.message;
+  return std::string(to_string(end.kind)) + " " + std::to_string(end.code) + " " + end.message +
+         (end.why ? " on request: " + std::string(to_string(*end.why)) : std::string());
 }
 
 /// The kinds of end.
@@ -141,8 +142,9 @@ awaitable<void> check_cancels(ServiceCase<S>& here) {
   auto waiting = here.quiet();
   co_await std::move(waiting);
   const JobEnd& end = here.heard(run).end;
-  here.check(4, "an end on request says so, and why", end.kind == EndKind::killed && end.why == StopReason::early_stop,
-             text_of(end) + std::string(" for ") + std::string(to_string(end.why)));
+  here.check(
+      4, "an end on request says so, and why",
+      end.why == StopReason::early_stop && end.kind != EndKind::lost && end.kind != EndKind::not_started, text_of(end));
 
   const std::string unknown = "cancelling an unknown run is Errc::no_such_job";
   here.expect(5, unknown);
@@ -156,6 +158,30 @@ awaitable<void> check_cancels(ServiceCase<S>& here) {
     seen = error.what();
   }
   here.check(5, unknown, refused, seen);
+}
+
+/// A run that is told to stop and exits by itself: the manager decides by its exit code what becomes of the trial.
+template <class S>
+awaitable<void> check_exit_on_request(ServiceCase<S>& here) {
+  const RunId run = run_of(1);
+  auto beginning = here.begin(here.trials.exits_when_stopped(run), run);
+  co_await std::move(beginning);
+  if constexpr (CarriesMessages<S>) {
+    here.expect(1, "(TrialChannel) every value is delivered");
+    auto ready = here.service().next_message();
+    const TrialMessage message = co_await std::move(ready);
+    auto answering = here.service().acknowledge(message.receipt);
+    co_await std::move(answering);
+  }
+  here.expect(5, "cancel_trial_job returns when the request is accepted");
+  auto stopping = here.service().cancel_trial_job(run, StopReason::experiment_end);
+  co_await std::move(stopping);
+  auto hearing = here.listen(1, 5, "the end of a run that was cancelled arrives as an event");
+  co_await std::move(hearing);
+  const JobEnd& end = here.heard(run).end;
+  here.check(4, "a run that exits by itself on request is told with its exit code",
+             end.kind == EndKind::exited && end.code == 0, text_of(end));
+  here.check(4, "and with the reason of the request", end.why == StopReason::experiment_end, text_of(end));
 }
 
 /// The first round ends with nothing, the others when something may just have come.
@@ -227,7 +253,7 @@ awaitable<void> check_in_flight(ServiceCase<S>& here) {
   co_await std::move(hearing);
   bool complete = true;
   for (const auto& [run, heard] : here.all_heard())
-    complete = complete && heard.ended == 1 && heard.end.kind == EndKind::killed;
+    complete = complete && heard.ended == 1 && heard.end.why == StopReason::user;
   here.check(1, each, complete);
 }
 

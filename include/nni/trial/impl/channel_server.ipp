@@ -92,8 +92,6 @@ struct Channel {
   bool taken = false;            // `record` was given out
   bool phases = false;           // each request wants a record of its own
   std::vector<HeldPolls::iterator> polls;
-  std::vector<std::pair<std::uint32_t, std::size_t>> finals;  // the first ones: sequence, hash of the value
-  std::uint32_t next_final = 0;                               // above all sequences of final values so far
 };
 
 class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
@@ -120,7 +118,6 @@ class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
   void handle_put(Channel& channel, const net::Request& request, net::Responder reply);
   void handle_poll(Channel& channel, const Token& token, net::Responder reply);
   void deliver(ChannelMessage message, net::Responder reply);
-  void number_final(Channel& channel, Metric& metric);
   bool has_parameters(const Channel& channel) const noexcept;
   std::string take_parameters(Channel& channel);
   void answer_polls(Channel& channel);
@@ -296,7 +293,6 @@ NNI_INLINE void ChannelCore::handle_put(Channel& channel, const net::Request& re
       Result<MetricPayload> payload = decode_metric_payload(command->text);
       if (payload) {
         message.metrics.emplace_back(channel.run, payload->kind, payload->sequence, std::move(payload->value), now);
-        if (payload->kind == MetricKind::final) number_final(channel, message.metrics.back());
       } else {
         message.garbage.push_back(payload.error().message());
       }
@@ -307,24 +303,6 @@ NNI_INLINE void ChannelCore::handle_put(Channel& channel, const net::Request& re
       message.garbage.push_back("a trial does not send this command: " + shortened(request.body));
       return deliver(std::move(message), std::move(reply));
   }
-}
-
-// NNI's own library gives every final value the sequence 0. A second one that differs is a value of its own and gets
-// a number of its own; the same one again is the same message again. Of a trial that has sent very many, one of the later
-// ones that comes again is taken for another value rather than mistaken for one that it is not.
-NNI_INLINE void ChannelCore::number_final(Channel& channel, Metric& metric) {
-  const std::size_t hash = std::hash<std::string>{}(metric.value);
-  for (const auto& [sequence, known] : channel.finals) {
-    if (metric.sequence == 0 && known == hash) {
-      metric.sequence = sequence;
-      return;
-    }
-    if (metric.sequence == sequence && metric.sequence != 0) return;
-  }
-  if (metric.sequence == 0) metric.sequence = channel.next_final;
-  channel.next_final = std::max(channel.next_final, metric.sequence + 1);
-  constexpr std::size_t most_finals = 1024;
-  if (channel.finals.size() < most_finals) channel.finals.emplace_back(metric.sequence, hash);
 }
 
 NNI_INLINE void ChannelCore::deliver(ChannelMessage message, net::Responder reply) {

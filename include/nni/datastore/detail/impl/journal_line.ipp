@@ -213,7 +213,9 @@ NNI_INLINE void read_members(MemberReader& in, RunEnded& event) {
   in.flag("last", event.final_attempt);
   in.word("how", parse_word<EndKind, EndKind::lost>, event.end.kind);
   in.number("code", event.end.code);
-  in.word("why", parse_word<StopReason, StopReason::experiment_end>, event.end.why);
+  StopReason why = StopReason::user;
+  in.word("why", parse_word<StopReason, StopReason::experiment_end>, why);
+  if (event.end.kind == EndKind::killed) event.end.why = why;
   in.number("retries", event.retries);
   std::int64_t pause = 0;
   in.number("pause_ns", pause);

@@ -157,7 +157,7 @@ NNI_INLINE void write_members(MemberWriter out, const MetricReceived& event, std
 NNI_INLINE void write_members(MemberWriter out, const RunEnded& event, std::uint64_t) {
   out.kind("ended").run(event.run).time("at", event.at).text("status", to_string(event.status));
   out.flag("last", event.final_attempt).text("how", to_string(event.end.kind));
-  out.number("code", event.end.code).text("why", to_string(event.end.why));
+  out.number("code", event.end.code).text("why", to_string(event.end.why.value_or(StopReason::user)));
   out.number("retries", event.retries).number("pause_ns", event.pause.count());
   if (event.losses != 0) out.number("losses", event.losses);
   out.text("message", event.end.message).end();

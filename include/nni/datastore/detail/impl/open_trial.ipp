@@ -114,9 +114,9 @@ NNI_INLINE UnfinishedTrial OpenTrial::unfinished(std::span<const Metric> values)
   intent.started = started_at.has_value();
   intent.placement = placement;
   result.final_value = detail.final_value;
+  for (const Metric& metric : values) result.seen.insert(metric);
   for (const Metric& metric : values) {
     if (metric.kind != MetricKind::intermediate) continue;
-    ++result.intermediates;
     result.history.push_back(metric.scalar().value_or(std::nan("")));
   }
   return result;

@@ -100,7 +100,9 @@ NNI_INLINE StopReason parse_stop_reason(std::string_view name) {
 }
 
 NNI_INLINE MetricKind parse_metric_kind(std::string_view name) {
-  return name == to_string(MetricKind::final) ? MetricKind::final : MetricKind::intermediate;
+  for (const MetricKind kind : {MetricKind::intermediate, MetricKind::final})
+    if (to_string(kind) == name) return kind;
+  throw damaged_record("the kind of a value", name);
 }
 
 // The joins follow row numbers, so a page is a walk along three trees at once.

@@ -265,7 +265,7 @@ NNI_INLINE void SqliteRecorder::keep_earlier(const Metric& metric) {
   const auto number = static_cast<std::int64_t>(metric.run.trial.number);
   Statement known = database_.prepare(
       "SELECT 1 FROM nni_earlier_metrics WHERE trial = ? AND attempt = ? AND type = ? AND sequence = ?"
-      " AND (type <> 'FINAL' OR data = ?)");
+      " AND data = ?");
   known.integer(1, number).integer(2, metric.run.attempt).text(3, to_string(metric.kind));
   known.integer(4, metric.sequence).text(5, scratch_);
   if (known.next()) return;
@@ -290,7 +290,8 @@ NNI_INLINE void SqliteRecorder::write_run(const StoredTrial& stored) {
   put_run_.integer_or_null(10, time(trial.ended_at));
   if (trial.ended_at) {
     put_run_.text(11, to_string(trial.end.kind)).integer(12, trial.end.code);
-    put_run_.text_or_null(13, trial.end.kind == EndKind::killed ? to_string(trial.end.why) : std::string_view());
+    put_run_.text_or_null(
+        13, trial.end.kind == EndKind::killed && trial.end.why ? to_string(*trial.end.why) : std::string_view());
     put_run_.text_or_null(14, trial.end.message);
   } else {
     put_run_.null(11).null(12).null(13).null(14);
