@@ -109,6 +109,8 @@ class Board {
   Duration active_{};
   std::uint64_t finished_before_ = 0;
   std::uint64_t unsettled_ = 0;
+  std::uint64_t without_value_ = 0;  // trials that succeeded, and why the first has none
+  std::string no_value_;
   std::vector<TrialJobDetail> top_;
   std::vector<double> top_values_;
   std::vector<TrialJobDetail> failures_;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
@@ -19,6 +20,27 @@
 
 namespace nni::platforms {
 
+namespace detail {
+
+/// A callable whose result is a number: its objective. A `bool` says something else, and is no number here.
+template <class Callable>
+concept ReturnsObjective =
+    std::invocable<std::decay_t<Callable>&, TrialHandle&> &&
+    std::convertible_to<std::invoke_result_t<std::decay_t<Callable>&, TrialHandle&>, double> &&
+    !std::same_as<std::remove_cvref_t<std::invoke_result_t<std::decay_t<Callable>&, TrialHandle&>>, bool>;
+
+/// Calls a trial and reports what it returns, unless the trial reported a final value.
+template <class Callable>
+struct ReportReturned {
+  Callable trial;
+  void operator()(TrialHandle& handle) {
+    const auto objective = static_cast<double>(trial(handle));
+    if (!handle.has_final_result()) handle.report_final_result(objective);
+  }
+};
+
+}  // namespace detail
+
 /// Settings of `InProcess`.
 struct InProcessOptions {
   std::size_t threads = 0;  ///< calls at the same time; 0: as many as the machine has processors
@@ -26,11 +48,13 @@ struct InProcessOptions {
 
 /// Runs trials as calls of a function on threads of this process: for objectives written in C++, and for tests.
 ///
+/// The function may report its final value, or return it: a number that it returns without having reported a final value
+/// is that value.
+///
 /// How a call ends:
-///  - it returns: SUCCEEDED, with the final value if it reported one;
+///  - it returns: SUCCEEDED, with the final value if there is one;
 ///  - it throws: FAILED, with the exception's text;
-///  - it returns or throws after it was asked to stop: stopped for that reason, unless it reported a final value and
-///    returned;
+///  - it returns or throws after it was asked to stop: stopped for that reason, with the final value if there is one;
 ///  - it ignores its stop token: it goes on, and `clean_up` waits for it up to the context's shutdown limit. Then its
 ///    thread is left behind, because a thread cannot be killed, and the error says so.
 ///
@@ -46,6 +70,17 @@ class InProcess {
   /// @param trial    one trial; called with different handles, by several threads at once
   /// @param options  number of threads
   explicit InProcess(std::function<void(TrialHandle&)> trial, InProcessOptions options = {});
+
+  /// Takes a function that returns its objective.
+  /// @param trial    one trial; what it returns is its final value, unless it reported one
+  /// @param options  number of threads
+  template <class Callable>
+    requires(!std::same_as<std::remove_cvref_t<Callable>, InProcess> && detail::ReturnsObjective<Callable> &&
+             std::convertible_to<Callable, std::function<void(TrialHandle&)>>)
+  explicit InProcess(Callable&& trial, InProcessOptions options = {})
+      : InProcess(std::function<void(TrialHandle&)>(
+                      detail::ReportReturned<std::decay_t<Callable>>{std::forward<Callable>(trial)}),
+                  options) {}
 
   /// Anything that cannot be called so; it only says so.
   template <class Callable>

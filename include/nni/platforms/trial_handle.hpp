@@ -77,12 +77,15 @@ class TrialHandle {
   void report_intermediate_result(const char* json_text) { report_intermediate_result(std::string_view(json_text)); }
 
   /// Reports the value to optimise. Of several the first counts.
-  void report_final_result(double value) { (*report_)(MetricKind::final, 0, to_json_text(value)); }
+  void report_final_result(double value) { report_final(to_json_text(value)); }
 
   /// Reports JSON text; member `default` is the value to optimise.
-  void report_final_result(std::string_view json_text) { (*report_)(MetricKind::final, 0, std::string(json_text)); }
+  void report_final_result(std::string_view json_text) { report_final(std::string(json_text)); }
   /// Reports JSON text; member `default` is the value to optimise.
-  void report_final_result(const char* json_text) { report_final_result(std::string_view(json_text)); }
+  void report_final_result(const char* json_text) { report_final(std::string(json_text)); }
+
+  /// Returns true when a final value was reported.
+  [[nodiscard]] bool has_final_result() const noexcept { return has_final_; }
 
   /// True when the callable should return: stopped early, cancelled, or the experiment ends.
   [[nodiscard]] bool stop_requested() const noexcept { return stop_.stop_requested(); }
@@ -90,6 +93,11 @@ class TrialHandle {
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_; }
 
  private:
+  void report_final(std::string value) {
+    has_final_ = true;
+    (*report_)(MetricKind::final, 0, std::move(value));
+  }
+
   RunId run_;
   const Parameters* parameters_;
   std::stop_token stop_;
@@ -97,6 +105,7 @@ class TrialHandle {
   const More* more_;
   Parameters further_;  // those of the present phase, from the second one on
   std::uint32_t next_ = 0;
+  bool has_final_ = false;
 };
 
 }  // namespace nni

@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <stdexcept>
+#include <thread>
 
 #include <nni/nni.hpp>
 
@@ -96,6 +97,60 @@ TEST_CASE("experiment: a callable that reports nothing succeeds without a value 
 
   CHECK(summary.count(TrialJobStatus::succeeded) == 3);
   CHECK(summary.best() == nullptr);
+  CHECK(summary.without_value == 3);
+  CHECK(summary.no_value == "it reported no final result");
+  CHECK_THAT(summary.to_json(), Catch::Contains("\"without_value\":3"));
+}
+
+TEST_CASE("experiment: a callable may return its objective", "[experiment]") {
+  SECTION("a number is the final value") {
+    Experiment experiment{
+        quiet(1), platforms::InProcess{[](TrialHandle&) { return 0.5; }}, tuning::Random{line(), seed(1)}};
+    const Summary summary = experiment.run();
+    REQUIRE(summary.best());
+    CHECK(final_number(*summary.best()) == 0.5);
+    CHECK(summary.without_value == 0);
+  }
+  SECTION("unless it reported one") {
+    const auto trial = [](TrialHandle& handle) {
+      handle.report_final_result(0.25);
+      return 1;
+    };
+    Experiment experiment{quiet(1), platforms::InProcess{trial}, tuning::Random{line(), seed(1)}};
+    const Summary summary = experiment.run();
+    REQUIRE(summary.best());
+    CHECK(final_number(*summary.best()) == 0.25);
+  }
+  SECTION("a bool says something else") {
+    Experiment experiment{
+        quiet(1), platforms::InProcess{[](TrialHandle&) { return true; }}, tuning::Random{line(), seed(1)}};
+    CHECK(experiment.run().without_value == 1);
+  }
+}
+
+TEST_CASE("experiment: a callable that was told to stop keeps the final value that it then reports",
+          "[experiment][stop]") {
+  const bool returns = GENERATE(false, true);
+  ExperimentOptions options = quiet(2, 1);
+  Experiment experiment{
+      options, platforms::InProcess{[returns](TrialHandle& trial) {
+        if (trial.sequence() == 0) return trial.report_final_result(3.0);
+        while (!trial.stop_requested()) std::this_thread::yield();
+        trial.report_final_result(1.0);
+        if (!returns) throw std::runtime_error("stopped");
+      }},
+      tuning::Random{line(), seed(1)}};
+  const Control control = experiment.control();
+  experiment.observe({.on_progress = [&control](const Progress& progress) {
+    if (progress.running == 1 && progress.finished == 1) control.cancel(TrialId{2});
+  }});
+
+  const Summary summary = experiment.run();
+
+  REQUIRE(summary.trials.size() == 2);
+  CHECK(summary.trials[1].status == TrialJobStatus::user_canceled);
+  CHECK(final_number(summary.trials[1]) == 1.0);
+  CHECK(final_number(*summary.best()) == 3.0);  // the smaller value was not reached by a whole trial
 }
 
 TEST_CASE("experiment: a value that is not a number is kept and is nobody's best", "[experiment]") {

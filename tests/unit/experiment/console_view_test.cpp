@@ -377,6 +377,24 @@ TEST_CASE("console: a log file gets one line per trial, with parameters where it
   nni::TrialJobDetail failed = ended(5, TrialJobStatus::failed);
   failed.exit_code = 2;
   CHECK(line(failed) == "[ 5/40] " + describe_trial(nni::TrialId{5}) + " failed: exit code 2 after 2.1s\n");
+  CHECK(line(succeeded(6, R"({"loss": 0.1})")) ==
+        "[ 6/40] " + describe_trial(nni::TrialId{6}) +
+            R"( succeeded without a value: its final result has no number under "default": {"loss": 0.1} after 2.1s)"
+            "\n");
+}
+
+TEST_CASE("console: the summary counts trials that succeeded without a value, and says why the first has none",
+          "[console]") {
+  nni::Summary summary;
+  summary.name = "digits";
+  summary.status = nni::ExperimentStatus::done;
+  summary.finished = 2;
+  summary.without_value = 2;
+  summary.no_value = "it reported no final result";
+
+  CHECK_THAT(
+      render_summary(summary, {}, lines),
+      Catch::Matchers::Contains("  2 trials succeeded without a value; the first: it reported no final result\n"));
 }
 
 TEST_CASE("console: when lines come too fast they are counted instead, and none is forgotten", "[console]") {

@@ -46,6 +46,7 @@ NNI_INLINE void Board::rank(const TrialJobDetail& trial) {
   if (trial.status == TrialJobStatus::failed && failures_.size() < board_rows) failures_.push_back(trial);
   if (trial.status != TrialJobStatus::succeeded) return;
   const std::optional<double> value = final_number(trial);
+  if (!value && without_value_++ == 0) no_value_ = why_no_value(trial);
   if (!value) return;
   // Equal values keep the order in which they came, so a run can be repeated.
   const auto place = std::upper_bound(
@@ -139,6 +140,8 @@ NNI_INLINE Summary Board::end(ExperimentStatus status, std::string message, cons
   summary.unfitting = unfitting_;
   summary.garbage_messages = counts.garbage;
   summary.late_messages = counts.late + unsettled_;
+  summary.without_value = without_value_;
+  summary.no_value = no_value_;
   summary.top = top_;
   summary.failures = failures_;
   summary.trials = std::move(trials);

@@ -327,6 +327,10 @@ NNI_INLINE std::string render_summary(
   if (summary.unfitting != 0)
     add({{"  " + detail::count_of(summary.unfitting, "result") + detail::unfitting_verb(summary.unfitting),
           Look::notice}});
+  if (summary.without_value != 0)
+    add({{"  " + detail::count_of(summary.without_value, "trial") +
+              " succeeded without a value; the first: " + summary.no_value,
+          Look::notice}});
   if (summary.garbage_messages != 0)
     add({{"  " + detail::count_of(summary.garbage_messages, "message") + " of trials could not be understood",
           Look::notice}});
@@ -414,6 +418,8 @@ NNI_INLINE std::string View::trial_line(const TrialJobDetail& trial, bool best, 
   if (trial.status == TrialJobStatus::failed) line.push_back({": " + describe_end(trial)});
   const std::optional<double> value = final_number(trial);
   if (value && trial.status == TrialJobStatus::succeeded) line.push_back({": " + short_number(*value)});
+  if (const std::string reason = why_no_value(trial); !reason.empty())
+    line.push_back({" without a value: " + reason, Look::notice});
   if (const auto time = detail::took(trial)) line.push_back({" after " + to_string(*time)});
   if (best) {
     line.push_back({", best so far: ", Look::strong});
