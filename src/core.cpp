@@ -7,6 +7,7 @@
 #include <nni/core/impl/metric.ipp>
 #include <nni/core/impl/outcome.ipp>
 #include <nni/core/impl/parameters.ipp>
+#include <nni/core/impl/printable.ipp>
 #include <nni/core/impl/random.ipp>
 #include <nni/core/impl/retry.ipp>
 #include <nni/core/impl/search_space.ipp>

@@ -124,7 +124,7 @@ std::string how_to_resume(const std::vector<std::string>& command, const fs::pat
     else if (name == word)
       ++at;  // its value
   }
-  return text + " --dir " + digits::shell_word(directory.string()) + " --if-exists resume";
+  return text + " --dir " + digits::shell_word(nni::printable(directory.string())) + " --if-exists resume";
 }
 
 int tune(const std::vector<std::string>& command, const Arguments& arguments) {
@@ -202,7 +202,7 @@ int main(int argc, char** argv) {
   } catch (const nni::Error& problem) {
     // The library names its own option; here it is one of the command line.
     if (problem.code() == nni::Errc::already_exists)
-      std::cerr << "nni-digits: there is an experiment in " << arguments.directory.string()
+      std::cerr << "nni-digits: there is an experiment in " << nni::printable(arguments.directory.string())
                 << " already; go on with it by --if-exists resume, look at it by --show, or choose another --dir\n";
     else
       std::cerr << "nni-digits: " << problem.what() << '\n';

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 
 #include <nni/core/error.hpp>
+#include <nni/core/printable.hpp>
 #include <nni/datastore/convert.hpp>
 #include <nni/datastore/journal.hpp>
 #include <nni/datastore/sqlite.hpp>
@@ -66,10 +67,10 @@ int main(int argc, char** argv) {
         return nni::datastore::convert(std::move(reader), std::move(writer), nni::ExperimentId(id));
       });
     });
-    std::printf("%s: %llu trials, %llu values\n", id.c_str(), static_cast<unsigned long long>(copied.trials),
-                static_cast<unsigned long long>(copied.metrics));
+    std::printf("%s: %llu trials, %llu values\n", nni::printable(id).c_str(),
+                static_cast<unsigned long long>(copied.trials), static_cast<unsigned long long>(copied.metrics));
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "nni-convert: %s\n", error.what());
+    std::fprintf(stderr, "nni-convert: %s\n", nni::printable(error.what()).c_str());
     return 1;
   }
 }

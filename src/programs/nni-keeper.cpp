@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <nni/core/printable.hpp>
 #include <nni/keeper/client.hpp>
 #include <nni/keeper/run_if_asked.hpp>
 #include <nni/trial/report.hpp>
@@ -37,17 +38,17 @@ int main(int argc, char** argv) {
   try {
     const std::string answer = nni::keeper::ask_keeper(directory, stop->parsed());
     if (answer.empty()) {
-      std::fprintf(stderr, "nni-keeper: no keeper runs for %s\n", directory.c_str());
+      std::fprintf(stderr, "nni-keeper: no keeper runs for %s\n", nni::printable(directory).c_str());
       return 1;
     }
-    std::puts(answer.c_str());
+    std::puts(nni::printable(answer).c_str());
     if (stop->parsed() && answer.find("\"stopping\":true") == std::string::npos) {
       std::fprintf(stderr, "nni-keeper: the experiment has a manager; stop that one instead\n");
       return 1;
     }
     return status->parsed() || stop->parsed() ? 0 : 1;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "nni-keeper: %s\n", error.what());
+    std::fprintf(stderr, "nni-keeper: %s\n", nni::printable(error.what()).c_str());
     return 1;
   }
 }

@@ -67,7 +67,8 @@ boost::system::error_condition make_error_condition(Condition condition) noexcep
 
 /// An error that a person can act on.
 ///
-/// `what()` is one sentence: what happened, where, and what to do. It never holds a secret.
+/// `what()` is one sentence: what happened, where, and what to do. It never holds a secret, and nothing that commands a
+/// terminal (see `printable`), whatever file or server its parts come from.
 class Error : public boost::system::system_error {
  public:
   /// An error without text; it exists because `Result` needs one.
@@ -75,7 +76,7 @@ class Error : public boost::system::system_error {
 
   /// @param code     for programs
   /// @param message  for people: one sentence, without the code's own text
-  Error(Errc code, std::string message);
+  Error(Errc code, const std::string& message);
 
   /// @param code     for programs, any category (for instance the system's `errno`)
   /// @param message  for people; the text of `code` is appended to it

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include <nni/core/macros.hpp>
+#include <nni/core/printable.hpp>
 
 namespace nni {
 
@@ -53,12 +54,12 @@ class Log {
   /// True when a line of this weight would be written; use it before building costly text.
   [[nodiscard]] bool wants(LogLevel level) const noexcept { return sink_ && level >= threshold_; }
 
-  /// Writes one line if it is heavy enough.
+  /// Writes one line if it is heavy enough, in printable form.
   /// @param level   its weight
   /// @param module  who writes, for instance `keeper`
   /// @param text    one line without its end; no secrets
   void write(LogLevel level, std::string_view module, std::string_view text) const {
-    if (wants(level)) sink_(level, module, text);
+    if (wants(level)) sink_(level, module, printable(text));
   }
 
   /// `write` with the weight `debug`; `module` and `text` as there.

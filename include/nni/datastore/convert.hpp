@@ -38,6 +38,10 @@ namespace detail {
 /// What is recorded first, so that nobody takes half an experiment for a whole one.
 [[nodiscard]] ProfileChanged unfinished_copy(const ProfileChanged& profile);
 
+/// Refuses to call a copy complete that lacks trials.
+/// @throws Error  `Errc::store_corrupt`
+void require_all_copied(std::uint64_t copied, const ExperimentSnapshot& snapshot);
+
 template <class From, class To>
 awaitable<Converted> copy_all(From& from, To& to, const ExperimentSnapshot& snapshot) {
   Converted result;
@@ -65,6 +69,7 @@ awaitable<Converted> copy_all(From& from, To& to, const ExperimentSnapshot& snap
       query.after = trial.trial;
     }
     more = !is_last && !page.trials.empty();
+    if (!more) require_all_copied(result.trials, snapshot);
     if (!more) events.emplace_back(snapshot.profile);
     const StorePosition at = to.append(events);
     events.clear();

@@ -9,6 +9,7 @@
 
 #include <nni/core/macros.hpp>
 #include <nni/core/parameters.hpp>
+#include <nni/core/printable.hpp>
 #include <nni/core/time.hpp>
 
 /// @file
@@ -35,9 +36,7 @@ struct Span {
 /// The pieces of one line, without its end.
 using Line = std::vector<Span>;
 
-/// The text with everything replaced that a terminal would obey instead of show: what trials write may hold escape
-/// sequences. Line ends become blanks.
-[[nodiscard]] std::string printable(std::string_view text);
+using nni::printable;
 
 /// Columns that a terminal needs for UTF-8 text without control characters. East Asian letters take two.
 [[nodiscard]] std::size_t display_width(std::string_view text);

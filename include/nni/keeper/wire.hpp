@@ -114,7 +114,7 @@ class Reader {
     RunId value;
     value.trial.number = number();
     const std::uint64_t attempt = number();
-    if (value.trial.number == 0 || attempt > UINT32_MAX) fail();
+    if (value.trial.number == 0 || attempt >= UINT32_MAX) fail();  // the number of attempts is one more
     value.attempt = static_cast<std::uint32_t>(attempt);
     return value;
   }
@@ -122,10 +122,11 @@ class Reader {
   /// As `Writer::time` wrote it.
   TimePoint time() noexcept { return from_epoch_ms(integer()); }
 
-  /// A count of things that follow, each of at least one byte: no forged count makes the reader reserve memory.
-  std::size_t count() noexcept {
+  /// A count of things that follow: no forged count makes the reader reserve memory.
+  /// @param bytes_each  that each of them takes at least, >= 1
+  std::size_t count(std::size_t bytes_each = 1) noexcept {
     const std::uint64_t value = number();
-    if (value > rest_.size()) {
+    if (value > rest_.size() / bytes_each) {
       fail();
       return 0;
     }

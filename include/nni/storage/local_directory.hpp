@@ -26,6 +26,10 @@ struct LocalDirectoryOptions {
 };
 
 /// Keeps files in a directory of this machine, which trials reach under the same path.
+///
+/// Trials may make links in it. Such a link leads on within the directory; a path that a link leads out of it is refused
+/// with `Errc::storage_failed`. `download` copies links in a directory as links. The directory itself is never replaced
+/// or removed.
 class LocalDirectory {
  public:
   using role = nni::role::storage;

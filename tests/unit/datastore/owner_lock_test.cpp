@@ -104,3 +104,15 @@ TEST_CASE("a directory that cannot hold the lock is named", "[datastore][owner]"
     CHECK_THAT(error.what(), Catch::Contains("missing/owner") && Catch::Contains("choose a directory"));
   }
 }
+
+TEST_CASE("an owner file of somebody else commands no terminal, and takes no memory of its length",
+          "[datastore][owner]") {
+  const nni_test::TemporaryDirectory place;
+  const OwnerLock lock(place.path());
+  std::ofstream(place.path() / "owner", std::ios::trunc)
+      << R"({"program":"\u001b[2J\u202e","pid":1,"host":"h","boot_id":"b","since":0})";
+  CHECK_THAT(refusal(place.path()), Catch::Contains("is in use by ?[2J? (process 1 on h"));
+
+  REQUIRE(::truncate((place.path() / "owner").c_str(), off_t{1} << 40) == 0);
+  CHECK_THAT(refusal(place.path()), Catch::Contains("is in use by"));
+}

@@ -232,3 +232,33 @@ TEST_CASE("protocol: another version and a frame that is too large end the strea
   second.feed(large);
   CHECK_THROWS_WITH(second.next(), Catch::Contains("limit"));
 }
+
+TEST_CASE("protocol: a count that is larger than what can follow reserves nothing", "[keeper][protocol]") {
+  std::string texts;
+  Writer out(texts);
+  out.text("exp");
+  out.text("me");
+  out.number(1);
+  out.number(2'000'000);
+  texts.append(2'000'000, '\0');  // as many texts of no length
+  CHECK_FALSE(decode_hello(texts).has_value());
+
+  std::string ranges;
+  Writer(ranges).number(50);
+  ranges.append(99, '\1');  // each range takes two bytes at least
+  CHECK_FALSE(decode_ranges(ranges).has_value());
+  ranges += '\1';
+  CHECK(decode_ranges(ranges).has_value());
+}
+
+TEST_CASE("protocol: an attempt whose successor has no number is refused", "[keeper][protocol]") {
+  std::string bytes;
+  Writer out(bytes);
+  out.run(RunId{TrialId{1}, 0xffff'fffeU});
+  out.run(RunId{TrialId{1}, 0xffff'ffffU});
+  Reader in(bytes);
+  CHECK(in.run().attempt == 0xffff'fffeU);
+  CHECK(in.ok());
+  (void)in.run();
+  CHECK_FALSE(in.ok());
+}

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -183,4 +184,34 @@ TEST_CASE("launcher: a program is found as a shell finds it", "[process]") {
   CHECK(process::find_program("./tool", path) == "./tool");
   CHECK(process::find_program("other", path) == "other");
   CHECK(process::find_program("tool", "") == "tool");
+}
+
+TEST_CASE("launcher: whatever stands in the place of the output is replaced, not opened", "[process][links]") {
+  const Surroundings surroundings = GENERATE(Surroundings::any, Surroundings::own);
+  TemporaryDirectory place;
+  const std::filesystem::path precious = place.path / "precious";
+  const std::filesystem::path output = place.path / "out";
+  std::ofstream(precious) << "kept";
+  SECTION("a FIFO that nobody reads") { REQUIRE(::mkfifo(output.c_str(), 0600) == 0); }
+  SECTION("a link") { std::filesystem::create_symlink(precious, output); }
+  SECTION("another name of a file") { std::filesystem::create_hard_link(precious, output); }
+  SECTION("what an earlier process wrote") { std::ofstream(output) << "longer than what comes now"; }
+
+  CHECK(refuse(surroundings, "/bin/true", nullptr, output.c_str()).error == 0);
+
+  CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(output)));
+  CHECK(std::filesystem::file_size(output) == 0);
+  std::ifstream in(precious);
+  CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == "kept");
+  CHECK(::wait(nullptr) > 0);
+}
+
+TEST_CASE("launcher: a directory in the place of the output is named", "[process][links]") {
+  const Surroundings surroundings = GENERATE(Surroundings::any, Surroundings::own);
+  TemporaryDirectory place;
+
+  const Refused refused = refuse(surroundings, "/bin/true", nullptr, place.path.c_str());
+
+  CHECK(refused.error == EISDIR);
+  CHECK_THAT(refused.text, Catch::Contains("it is a directory") && Catch::Contains(place.path.string()));
 }

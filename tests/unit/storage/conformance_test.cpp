@@ -138,6 +138,60 @@ TEST_CASE("storage: copies to one path at the same time leave one of them whole"
   runtime.run(storage.close());
 }
 
+TEST_CASE("storage: no path, however it is written, replaces or removes the storage itself", "[storage]") {
+  const nni_test::TemporaryDirectory place;
+  const std::filesystem::path root = place.path() / "root";
+  std::filesystem::create_directories(root / "x");
+  std::ofstream(root / "kept") << "kept";
+  std::ofstream(place.path() / "file") << "other";
+  Runtime runtime;
+  storage::LocalDirectory storage({.root = root});
+  runtime.run(storage.open(runtime.context()));
+  const std::string path = GENERATE("", ".", "./", "x/..", "x/../", "x/./../.");
+
+  CHECK_THROWS_WITH(runtime.run(storage.remove(RemotePath(path))), Catch::Contains("is the storage itself"));
+  CHECK_THROWS_WITH(
+      runtime.run(storage.upload(place.path() / "file", RemotePath(path))), Catch::Contains("is the storage itself"));
+
+  CHECK(std::filesystem::exists(root / "kept"));
+  CHECK_NOTHROW(runtime.run(storage.list(RemotePath(path))));
+  CHECK_NOTHROW(runtime.run(storage.remove(RemotePath("x/"))));
+  CHECK_FALSE(std::filesystem::exists(root / "x"));
+  runtime.run(storage.close());
+}
+
+TEST_CASE("storage: a link leads on in the storage, not out of it", "[storage][links]") {
+  const nni_test::TemporaryDirectory place;
+  const std::filesystem::path root = place.path() / "root";
+  std::filesystem::create_directories(root / "run");
+  std::filesystem::create_directories(place.path() / "elsewhere");
+  std::ofstream(place.path() / "elsewhere" / "secret") << "secret";
+  std::ofstream(root / "run" / "model") << "model";
+  std::filesystem::create_directory_symlink(place.path() / "elsewhere", root / "out");
+  std::filesystem::create_directory_symlink("run", root / "in");
+  std::filesystem::create_symlink(place.path() / "elsewhere" / "secret", root / "run" / "link");
+  Runtime runtime;
+  storage::LocalDirectory storage({.root = root});
+  runtime.run(storage.open(runtime.context()));
+  const std::filesystem::path copy = place.path() / "copy";
+
+  const auto leaves = Catch::Contains("leaves the storage through a link");
+  CHECK_THROWS_WITH(runtime.run(storage.read(RemotePath("out/secret"), 0, 10)), leaves);
+  CHECK_THROWS_WITH(runtime.run(storage.read(RemotePath("run/link"), 0, 10)), leaves);
+  CHECK_THROWS_WITH(runtime.run(storage.list(RemotePath("out"))), leaves);
+  CHECK_THROWS_WITH(runtime.run(storage.download(RemotePath("out/secret"), copy)), leaves);
+  CHECK_THROWS_WITH(runtime.run(storage.upload(root / "run" / "model", RemotePath("out/new"))), leaves);
+  CHECK_THROWS_WITH(runtime.run(storage.remove(RemotePath("out/secret"))), leaves);
+  CHECK(runtime.run(storage.read(RemotePath("in/model"), 0, 10)) == "model");
+
+  runtime.run(storage.download(RemotePath("run"), copy));
+  CHECK(std::filesystem::is_symlink(copy / "link"));  // what it stands for is not copied
+  runtime.run(storage.remove(RemotePath("out")));     // the link goes, and nothing else
+  CHECK(std::filesystem::exists(place.path() / "elsewhere" / "secret"));
+  CHECK_FALSE(std::filesystem::exists(place.path() / "elsewhere" / "new"));
+  runtime.run(storage.close());
+}
+
 TEST_CASE("the suite names the promise that a storage breaks", "[storage][conformance]") {
   CHECK_THAT(seen_of(Fault::torn_upload), Catch::Contains("promise 1 broken"));
   CHECK_THAT(seen_of(Fault::strict_read), Catch::Contains("promise 2 broken"));

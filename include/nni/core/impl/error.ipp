@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <nni/core/error.hpp>
+#include <nni/core/printable.hpp>
 
 namespace nni {
 
@@ -92,11 +93,11 @@ NNI_INLINE boost::system::error_condition make_error_condition(Condition conditi
 
 NNI_INLINE Error::Error() : Error(Errc::internal, "no error") {}
 
-NNI_INLINE Error::Error(Errc code, std::string message)
-    : system_error(make_error_code(code)), message_(std::move(message)) {}
+NNI_INLINE Error::Error(Errc code, const std::string& message)
+    : system_error(make_error_code(code)), message_(printable(message, LineEnds::kept)) {}
 
 NNI_INLINE Error::Error(boost::system::error_code code, const std::string& message)
-    : system_error(code), message_(message + ": " + code.message()) {}
+    : system_error(code), message_(printable(message + ": " + code.message(), LineEnds::kept)) {}
 
 NNI_INLINE ConfigError::ConfigError(std::vector<Problem> problems)
     : Error(Errc::config_invalid, detail::joined(problems)), problems_(std::move(problems)) {}

@@ -69,6 +69,11 @@ NNI_INLINE void add_last_run(std::vector<StoreEvent>& events, RunId run, const T
 NNI_INLINE std::vector<StoreEvent> events_of(
     const TrialJobDetail& trial, const std::vector<Metric>& values, const UnfinishedTrial* open) {
   const TimePoint at = trial.submit_time.value_or(TimePoint{});
+  // Each of them takes two events here.
+  constexpr std::uint32_t most_attempts = 1'000'000;
+  if (trial.attempts > most_attempts)
+    throw Error(Errc::store_corrupt, "trial " + to_string(trial.trial) + " has " + std::to_string(trial.attempts) +
+                                         " attempts, which no experiment makes: its record is damaged");
   std::vector<StoreEvent> events;
   events.emplace_back(TrialOrdered(trial.trial, trial.parameter, trial.parameters, at));
   for (std::uint32_t attempt = 0; attempt + 1 < trial.attempts; ++attempt) {
@@ -92,6 +97,15 @@ NNI_INLINE ProfileChanged unfinished_copy(const ProfileChanged& profile) {
   result.status = ExperimentStatus::error;
   result.message = "this copy of the experiment was not finished; delete it and make another one";
   return result;
+}
+
+NNI_INLINE void require_all_copied(std::uint64_t copied, const ExperimentSnapshot& snapshot) {
+  std::uint64_t expected = snapshot.unfinished.size();
+  for (const std::uint64_t count : snapshot.by_status) expected += count;
+  if (copied >= expected) return;
+  throw Error(Errc::store_corrupt,
+              "of the " + std::to_string(expected) + " trials of the experiment only " + std::to_string(copied) +
+                  " could be read: its records are damaged; restore them from a copy");
 }
 
 }  // namespace nni::datastore::detail

@@ -15,25 +15,8 @@ namespace nni::console {
 
 namespace detail {
 
-/// One letter of UTF-8 text.
-struct Letter {
-  std::size_t bytes;
-  char32_t code;  ///< the replacement character where the bytes are not UTF-8
-};
-
-NNI_INLINE Letter next_letter(std::string_view text) {
-  const auto byte = [text](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return {1, first};
-  const std::size_t length = first >= 0xf0 && first < 0xf8 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
-  if (length == 0 || first >= 0xf8 || length > text.size()) return {1, 0xfffd};
-  char32_t code = first & (0xffU >> (length + 1));
-  for (std::size_t at = 1; at < length; ++at) {
-    if ((byte(at) & 0xc0U) != 0x80U) return {1, 0xfffd};
-    code = code << 6U | (byte(at) & 0x3fU);
-  }
-  return {length, code};
-}
+using nni::detail::Letter;
+using nni::detail::next_letter;
 
 NNI_INLINE std::size_t letter_width(char32_t code) {
   struct Range {
@@ -129,22 +112,6 @@ NNI_INLINE void add_cells(const boost::json::value& value, const std::string& na
 }
 
 }  // namespace detail
-
-NNI_INLINE std::string printable(std::string_view text) {
-  std::string clean;
-  clean.reserve(text.size());
-  while (!text.empty()) {
-    const detail::Letter letter = detail::next_letter(text);
-    if (letter.code == '\n' || letter.code == '\r' || letter.code == '\t')
-      clean += ' ';
-    else if (letter.code < 0x20 || (letter.code >= 0x7f && letter.code < 0xa0) || letter.code == 0xfffd)
-      clean += '?';
-    else
-      clean += text.substr(0, letter.bytes);
-    text.remove_prefix(letter.bytes);
-  }
-  return clean;
-}
 
 NNI_INLINE std::size_t display_width(std::string_view text) {
   std::size_t width = 0;

@@ -34,7 +34,7 @@ inline constexpr std::size_t worth_freeing = 1024 * 1024;
 NNI_INLINE void KeeperCore::recover() {
   namespace fs = std::filesystem;
   const fs::path own = keeper_directory(options_.directory);
-  files::System& system = *files::System::real();
+  files::System& system = *options_.files;
   files::own_directory(system, options_.directory);
   files::own_subdirectory(system, own, 0700);
   std::error_code failure;
@@ -42,7 +42,9 @@ NNI_INLINE void KeeperCore::recover() {
   if (failure)
     throw Error(boost::system::error_code(failure.value(), boost::system::system_category()),
                 "the rights of the directory " + own.string() + " cannot be changed");
-  files::own_subdirectory(system, surroundings_.trials);
+  fs::path below = options_.directory;
+  for (const fs::path& part : fs::path(surroundings_.trials).lexically_relative(options_.directory))
+    files::own_subdirectory(system, below /= part);
   trials_ = files::open_any(surroundings_.trials.c_str(), O_RDONLY | O_DIRECTORY);
   if (trials_ < 0) throw Error(files::error_of(trials_), "the directory " + surroundings_.trials + " cannot be opened");
 

@@ -18,8 +18,19 @@ NNI_INLINE void put_texts(Writer& out, const std::vector<std::string>& texts) {
   for (const std::string& text : texts) out.text(text);
 }
 
+/// Entries of a list at most. One of a byte in a frame takes many in memory.
+inline constexpr std::size_t most_entries = 1'000'000;
+
+/// A count of entries, each of at least so many bytes.
+NNI_INLINE std::size_t take_count(Reader& in, std::size_t bytes_each) {
+  const std::size_t count = in.count(bytes_each);
+  if (count <= most_entries) return count;
+  in.fail();
+  return 0;
+}
+
 NNI_INLINE std::vector<std::string> take_texts(Reader& in) {
-  const std::size_t count = in.count();
+  const std::size_t count = take_count(in, 1);
   std::vector<std::string> texts;
   texts.reserve(count);
   for (std::size_t at = 0; at < count && in.ok(); ++at) texts.emplace_back(in.text());
@@ -167,7 +178,7 @@ NNI_INLINE Result<Welcome> decode_welcome(std::string_view payload) {
   what.directory = in.text();
   what.next_position = in.number();
   what.restarted = in.byte() != 0;
-  const std::size_t count = in.count();
+  const std::size_t count = detail::take_count(in, 6);
   for (std::size_t at = 0; at < count && in.ok(); ++at) {
     LiveRun live;
     live.run = in.run();
@@ -277,7 +288,7 @@ NNI_INLINE void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>&
 
 NNI_INLINE Result<std::vector<AcknowledgedRange>> decode_ranges(std::string_view payload) {
   Reader in(payload);
-  const std::size_t count = in.count();
+  const std::size_t count = detail::take_count(in, 2);
   std::vector<AcknowledgedRange> ranges;
   ranges.reserve(count);
   std::uint64_t before = 0;

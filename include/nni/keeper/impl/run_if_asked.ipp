@@ -121,7 +121,10 @@ NNI_INLINE int serve(char** arguments) {
     const std::filesystem::path own = keeper_directory(options.directory);
     files::own_directory(*files::System::real(), options.directory);
     files::own_subdirectory(*files::System::real(), own, 0700);
-    const int log_file = files::open_own((own / "keeper.log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    const std::filesystem::path log_path = own / "keeper.log";
+    const int log_file = files::open_own(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (const auto failure = files::error_of(log_file); failure.category() == files::refusal_category())
+      throw Error(failure, "the log " + log_path.string() + " cannot be opened");
     ::dup2(null_file, STDIN_FILENO);
     ::dup2(log_file >= 0 ? log_file : null_file, STDOUT_FILENO);
     ::dup2(log_file >= 0 ? log_file : null_file, STDERR_FILENO);

@@ -13,6 +13,7 @@
 #include <boost/json.hpp>
 
 #include <nni/core/error.hpp>
+#include <nni/core/printable.hpp>
 #include <nni/files/open.hpp>
 #include <nni/trial/client.hpp>
 #include <nni/trial/courier.hpp>
@@ -156,7 +157,7 @@ NNI_INLINE int report_main(int argc, const char* const* argv) {
       detail::print_parameter(parameters, words[1]);
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", program, error.what());
+    std::fprintf(stderr, "%s: %s\n", program, printable(error.what()).c_str());
     return 1;
   }
 }

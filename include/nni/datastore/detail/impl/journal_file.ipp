@@ -13,28 +13,36 @@
 
 namespace nni::datastore::detail {
 
+/// Bytes of a line at most: a file of somebody else may hold one that never ends.
+inline constexpr std::size_t longest_line = 64 * 1024 * 1024;
+
 /// Gives the lines of a file one after the other.
 class JournalLineSource {
  public:
   /// @param limit  where it ends if the file does not end before
   JournalLineSource(const JournalFile& journal, std::uint64_t limit) : journal_(journal), limit_(limit) {}
 
-  /// @param line  set to the next line, without its newline; at the end to what follows the last newline
+  /// @param line  set to the next line, without its newline; at the end to what follows the last newline. Empty for
+  ///              one that is longer than any that this library writes
   /// @returns     false at the end
   bool next(std::string_view& line) {
     offset_ = begin_ + at_;
+    line = {};
+    bool is_too_long = false;
     for (;;) {
       const void* const found = std::memchr(bytes_.data() + searched_, '\n', bytes_.size() - searched_);
       if (found != nullptr) {
         const auto end = static_cast<std::size_t>(static_cast<const char*>(found) - bytes_.data());
-        line = std::string_view(bytes_).substr(at_, end - at_);
+        if (!is_too_long) line = std::string_view(bytes_).substr(at_, end - at_);
         at_ = searched_ = end + 1;
         return true;
       }
       searched_ = bytes_.size();
+      if (searched_ - at_ > longest_line) is_too_long = true;
+      if (is_too_long) at_ = searched_;  // no more of it is held
       if (!fill()) break;
     }
-    line = std::string_view(bytes_).substr(at_);
+    if (!is_too_long) line = std::string_view(bytes_).substr(at_);
     return false;
   }
 

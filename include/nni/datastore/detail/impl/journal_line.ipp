@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <concepts>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -90,7 +91,8 @@ class MemberReader {
   void run(RunId& run) noexcept {
     number("trial", run.trial.number);
     number("attempt", run.attempt);
-    if (run.trial.number == 0) fail();
+    // The number of attempts is one more, and has to fit as well.
+    if (run.trial.number == 0 || run.attempt == std::numeric_limits<std::uint32_t>::max()) fail();
   }
   void last_json(std::string_view key, std::string& json) {
     if (next_is(key)) {

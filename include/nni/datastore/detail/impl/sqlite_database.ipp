@@ -141,6 +141,10 @@ NNI_INLINE Database::Database(std::filesystem::path file, Mode mode, const std::
     sqlite3_close_v2(handle_);
     throw failure;
   }
+#if defined(SQLITE_DBCONFIG_TRUSTED_SCHEMA)
+  // The file may come from somebody else: nothing in its schema calls functions that have effects.
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+#endif
   // Readers from outside hold locks for moments only.
   sqlite3_busy_timeout(handle_, 5000);
   // A hook of our own replaces SQLite's, which would checkpoint inside of commits and hide its failures.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <exception>
 #include <iterator>
 #include <limits>
 #include <unordered_map>
@@ -72,7 +73,7 @@ NNI_INLINE Placement parse_placement(std::string_view text) {
     placement.node = std::string(parsed.at("node").as_string());
     if (const json::value* gpus = parsed.as_object().if_contains("gpus"))
       placement.gpus = json::value_to<std::vector<int>>(*gpus);
-  } catch (const boost::system::system_error&) {
+  } catch (const std::exception&) {  // what Boost.JSON throws depends on its version
     throw damaged_record("a placement", text);
   }
   return placement;
@@ -110,8 +111,8 @@ inline constexpr std::string_view select_trials =
     "SELECT t.number, t.parameter, t.ordered_at, t.event_row, t.status, t.attempts, t.final_value, e.data, "
     "e.trialJobId,"
     " r.attempt, r.session, r.intended_at, r.placement, r.job, r.started_at, r.url, r.directory, r.ended_at, r.ended,"
-    " r.code, r.why, r.message, r.metrics_first, r.metrics_last, r.retries, r.pause_ns, r.losses, r.tags"
-    " FROM nni_trials t JOIN TrialJobEvent e ON e.rowid = t.event_row"
+    " r.code, r.why, r.message, r.metrics_first, r.metrics_last, r.retries, r.pause_ns, r.losses, r.tags, e.rowid"
+    " FROM nni_trials t LEFT JOIN TrialJobEvent e ON e.rowid = t.event_row"
     " LEFT JOIN nni_runs r ON r.trial = t.number AND r.attempt = t.attempts - 1 WHERE ";
 
 NNI_INLINE SqliteReader::SqliteReader(Database& database)
@@ -142,7 +143,12 @@ NNI_INLINE StoredTrial read_trial(const Statement& row) {
   result.event_row = row.integer(3);
   const auto status = parse_trial_status(row.text(4));
   if (!status) throw damaged_record("a trial's status", row.text(4));
-  detail.attempts = static_cast<std::uint32_t>(row.integer(5));
+  const std::int64_t attempts = row.integer(5);
+  // Every trial has the event of its order; one without it would be left out of a page, and of a copy.
+  if (row.is_null(28)) throw damaged_record("a trial without its first event", to_string(detail.trial));
+  if (attempts < 0 || attempts >= std::numeric_limits<std::uint32_t>::max())
+    throw damaged_record("a count of attempts", row.text(5));
+  detail.attempts = static_cast<std::uint32_t>(attempts);
   if (!row.is_null(6)) detail.final_value = std::string(row.text(6));
   detail.parameters = parameters_of_record(row.text(7));
   result.id = row.text(8);
@@ -261,10 +267,13 @@ NNI_INLINE std::vector<TrialId> SqliteReader::best_trials(const TrialQuery& quer
 NNI_INLINE TrialPage SqliteReader::best(const TrialQuery& query) {
   TrialPage page;
   for (const TrialId trial : best_trials(query))
-    if (page.trials.size() < query.limit)
-      page.trials.push_back(std::move(row_of(trial)->trial.detail));
-    else
+    if (page.trials.size() < query.limit) {
+      std::optional<StoredTrial> found = row_of(trial);
+      if (!found) throw damaged_record("a trial that cannot be found again", to_string(trial));
+      page.trials.push_back(std::move(found->trial.detail));
+    } else {
       page.more = true;
+    }
   return page;
 }
 
@@ -323,7 +332,7 @@ NNI_INLINE ProfileChanged SqliteReader::profile() {
   ProfileChanged result;
   Statement row = database_.prepare(
       "SELECT p.params, p.id, p.startTime, p.endTime, p.logDir, p.nextSequenceId, x.name, x.seed, x.status, x.message,"
-      " x.duration_ns FROM ExperimentProfile p, nni_experiment x ORDER BY p.revision DESC LIMIT 1");
+      " x.duration_ns FROM ExperimentProfile p, nni_experiment x WHERE x.rowid = 1 ORDER BY p.revision DESC LIMIT 1");
   if (!row.next()) return result;
   result.params = row.text(0);
   result.id = ExperimentId(std::string(row.text(1)));
@@ -355,7 +364,10 @@ NNI_INLINE std::vector<ResultImported> SqliteReader::imported() {
     const json::value history = parse_json(row.text(2), failure);
     const json::array* values = failure ? nullptr : history.if_array();
     if (values == nullptr) throw damaged_record("an imported result", row.text(2));
-    for (const json::value& value : *values) result.history.push_back(value.to_number<double>());
+    for (const json::value& value : *values) {
+      result.history.push_back(value.to_number<double>(failure));
+      if (failure) throw damaged_record("an imported result", row.text(2));
+    }
   }
   return results;
 }
@@ -369,6 +381,7 @@ NNI_INLINE ExperimentSnapshot SqliteReader::snapshot(std::vector<StoredTrial>* o
   std::vector<TrialId> unfinished;
   Statement row = database_.prepare("SELECT number, status FROM nni_trials ORDER BY number");
   while (row.next()) {
+    if (row.integer(0) <= 0) throw damaged_record("the number of a trial", row.text(0));
     const TrialId trial{static_cast<std::uint64_t>(row.integer(0))};
     const auto status = parse_trial_status(row.text(1));
     if (!status) throw damaged_record("a trial's status", row.text(1));

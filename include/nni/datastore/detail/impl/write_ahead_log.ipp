@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include <nni/datastore/detail/write_ahead_log.hpp>
 
@@ -132,6 +133,8 @@ NNI_INLINE IntactLog intact_part(const std::string& log) {
   sum.add(log.data(), 24);
   if (!sum.equals(log.data() + 24)) return found;
   const std::size_t page = LogSum::word(log.data() + 8, true);
+  // SQLite knows no others, and takes such a log for empty; the sums go over pairs of words.
+  if (page < 512 || page > 65'536 || !std::has_single_bit(page)) return found;
   found.page_size = page;
   found.bytes = header;
   while (log.size() - found.bytes >= frame_header + page) {
