@@ -4,7 +4,9 @@
 #include <nni/transport/detail/impl/tail_core.ipp>
 #include <nni/transport/impl/file_tail.ipp>
 #include <nni/transport/impl/http.ipp>
+#include <nni/trial/impl/channel_batches.ipp>
 #include <nni/trial/impl/channel_server.ipp>
+#include <nni/trial/impl/channel_types.ipp>
 #include <nni/trial/impl/client.ipp>
 #include <nni/trial/impl/courier.ipp>
 #include <nni/trial/impl/json_scanner.ipp>

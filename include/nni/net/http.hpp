@@ -62,6 +62,7 @@ class ChunkDecoder {
   enum class State : std::uint8_t { size, data, data_end, trailer };
   State state_ = State::size;
   std::size_t left_ = 0;
+  std::size_t trailer_ = 0;  // bytes of it so far
 };
 
 }  // namespace nni::net

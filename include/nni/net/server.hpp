@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <boost/asio/any_io_executor.hpp>
 
@@ -14,13 +15,13 @@
 #include <nni/core/log.hpp>
 #include <nni/core/macros.hpp>
 #include <nni/core/time.hpp>
+#include <nni/net/request_budget.hpp>
 
 namespace nni::net {
 
 namespace detail {
 class Connection;
 struct ReplySlot;
-class ServerCore;
 }  // namespace detail
 
 /// Settings of `Server`.
@@ -31,7 +32,15 @@ struct ServerOptions {
   unsigned short port = 0;                       ///< 0: a free one, see `Server::port`
   std::size_t max_head_bytes = 16 * 1024;        ///< request line and header fields; more is answered 431
   std::size_t max_body_bytes = 8 * 1024 * 1024;  ///< more is answered 413
-  std::size_t max_connections = 20'000;          ///< beyond it the longest idle one is closed, or new ones wait
+  /// Beyond it the oldest one that showed nothing (see `Screening::known`) is closed, else the longest idle one, else new
+  /// ones wait. At most three quarters of the files that the process may have open, so that some are left for its work.
+  std::size_t max_connections = 20'000;
+  /// Bytes of large bodies (over 64 KiB) that are received or owed an answer, all connections together, by the lengths that
+  /// they announce; further ones wait for their turn. One body of `max_body_bytes` is always let in.
+  std::size_t max_large_bytes = 64 * 1024 * 1024;
+  /// Bytes of everything else that is received or owed an answer, all connections together. Beyond it connections that showed
+  /// nothing are closed, the others are not read, and a half-sent request is given one second.
+  std::size_t max_small_bytes = 32 * 1024 * 1024;
   Duration request_timeout =
       std::chrono::seconds(60);                      ///< from the first byte of a request to its last; also for a reply
   Duration idle_timeout = std::chrono::minutes(30);  ///< between two requests of a connection
@@ -49,11 +58,19 @@ class Request {
   /// The value of a header field, any case; empty when there is none.
   [[nodiscard]] std::string_view header(std::string_view name) const { return find_(fields_, name); }
 
+  /// Returns the body for keeps, without a copy where the server has it in a string of its own. Call it once; `body` is not
+  /// valid after it.
+  [[nodiscard]] std::string take_body() const {
+    if (!own_body_ || own_body_->data() != body.data()) return std::string(body);
+    return std::move(*std::exchange(own_body_, nullptr));
+  }
+
  private:
   friend class detail::Connection;
   using Find = std::string_view (*)(const void* fields, std::string_view name);
   const void* fields_ = nullptr;
   Find find_ = nullptr;
+  mutable std::string* own_body_ = nullptr;
 };
 
 /// Answers one request, now or later. Belongs to the executor of the server.
@@ -63,7 +80,8 @@ class Request {
 class Responder {
  public:
   Responder() = default;
-  Responder(Responder&& other) noexcept : slot_(std::move(other.slot_)), serial_(other.serial_) {}
+  Responder(Responder&& other) noexcept
+      : slot_(std::move(other.slot_)), serial_(other.serial_), share_(std::move(other.share_)) {}
   Responder& operator=(Responder&& other) noexcept;
   ~Responder();
 
@@ -78,22 +96,36 @@ class Responder {
 
  private:
   friend class detail::Connection;
-  Responder(std::shared_ptr<detail::ReplySlot> slot, std::uint64_t serial) noexcept
-      : slot_(std::move(slot)), serial_(serial) {}
+  Responder(std::shared_ptr<detail::ReplySlot> slot, std::uint64_t serial, detail::BudgetShare share) noexcept
+      : slot_(std::move(slot)), serial_(serial), share_(std::move(share)) {}
 
   std::shared_ptr<detail::ReplySlot> slot_;
   std::uint64_t serial_ = 0;
+  detail::BudgetShare share_;  // of the body: whoever owes the answer has it in some form
 };
 
 /// Takes a request, and its answer by the responder: at once, or kept for later. It must not throw; a handler that
 /// does is logged, and the client gets 500.
 using Handler = std::function<void(const Request&, Responder)>;
 
+/// A decision about a request whose header is there and whose body is not read yet.
+class Screening {
+ public:
+  unsigned status = 0;  ///< 0: the body is read and the handler called; else the answer, and the body is passed over
+  std::string_view reason;  ///< text of that answer; static
+  bool known = false;  ///< the client has proved that it belongs here: its connection is among the last to be closed
+};
+
+/// Decides about a request by its header; `body` is empty. It must not throw: a request that it throws for is answered 500.
+using Screen = std::function<Screening(const Request&)>;
+
 /// An HTTP/1.1 server on one executor: keep-alive, pipelined requests answered in order, answers that may come later.
 ///
-/// It holds no thread. Clients are limited in size of header and body, in number and in time; a client that breaks
-/// a limit or the protocol is told so and disconnected, others notice nothing. Source: RFC 9112. All members are called
-/// on the executor, which must be single-threaded.
+/// It holds no thread. Clients are limited in size of header and body, in number and in time, and all of them together in
+/// memory; a client that breaks a limit or the protocol gets an answer that says so and is disconnected, others notice
+/// nothing. A body needs a `Content-Length`: a request with a `Transfer-Encoding` is answered 411. Memory is taken for bytes
+/// that have come, never for those that are announced, and a connection for which there is no memory is closed. Source:
+/// RFC 9112. All members are called on the executor, which must be single-threaded.
 class Server {
  public:
   /// @param executor  single-threaded
@@ -111,6 +143,10 @@ class Server {
   /// @param prefix   start of the path, for instance `/env/`
   /// @param handler  called for each request that matches; without a match the client gets 404
   void route(std::string method, std::string prefix, Handler handler);
+
+  /// Sets what is asked about each request that has a route before its body is read. Before `open`; without one, the
+  /// clients are all known.
+  void screen(Screen screen);
 
   /// Starts to listen. Plain, because binding does not wait.
   /// @throws Error  `Errc::in_use` when the port is taken, `Errc::config_invalid` for an address that is none of ours

@@ -24,20 +24,61 @@ namespace nni::trial {
 
 namespace detail {
 class ChannelCore;
-}
+
+/// Values that are not acknowledged, of all trials of a channel.
+struct InFlight {
+  std::size_t values = 0;
+  ChannelCore* core = nullptr;  // null once it is gone
+};
+
+/// A share of `InFlight`, given back when it is destroyed.
+class InFlightShare {
+ public:
+  InFlightShare() = default;
+  InFlightShare(std::shared_ptr<InFlight> all, std::size_t values) noexcept : all_(std::move(all)), values_(values) {
+    all_->values += values_;
+  }
+  InFlightShare(InFlightShare&&) noexcept = default;
+  InFlightShare& operator=(InFlightShare&& other) noexcept {
+    if (this != &other) {
+      release();
+      all_ = std::move(other.all_);
+      values_ = other.values_;
+    }
+    return *this;
+  }
+  ~InFlightShare() { release(); }
+  void release() noexcept;
+
+ private:
+  std::shared_ptr<InFlight> all_;
+  std::size_t values_ = 0;
+};
+
+/// The answer to a request that is handed over in parts: due when all of them are acknowledged.
+struct SharedReply {
+  net::Responder reply;
+  std::string answer;
+  std::size_t open = 1;  // parts, and one while there are more to come
+};
+}  // namespace detail
 
 /// Settings of `ChannelServer`.
 struct ChannelServerOptions {
-  std::string listen = "localhost";                 ///< see `net::ServerOptions::listen`
-  unsigned short port = 0;                          ///< 0: a free one
-  std::string advertise = {};                       ///< host in the addresses that trials get; empty: `localhost`
-  std::string environment = "local-env";            ///< name of the environment in these addresses
-  std::size_t max_body_bytes = 50 * 1024 * 1024;    ///< largest request of a trial; as in NNI
-  std::size_t max_connections = 20'000;             ///< of all trials together
+  std::string listen = "localhost";               ///< see `net::ServerOptions::listen`
+  unsigned short port = 0;                        ///< 0: a free one
+  std::string advertise = {};                     ///< host in the addresses that trials get; empty: `localhost`
+  std::string environment = "local-env";          ///< name of the environment in these addresses
+  std::size_t max_body_bytes = 50 * 1024 * 1024;  ///< largest request of a trial; as in NNI
+  std::size_t max_connections = 20'000;           ///< of all trials together, see `net::ServerOptions`
+  std::size_t max_batch = 8192;                   ///< values in one request; more are answered 413
+  /// Values that the handler was given and that are not acknowledged. Beyond it large batches wait, undecoded, and the
+  /// trials that sent them with them.
+  std::size_t max_in_flight = 16 * 1024;
   Duration poll_window = std::chrono::seconds(30);  ///< how long a trial's question for parameters is held open
 };
 
-/// What one request of a trial brought: values, and perhaps texts that could not be understood.
+/// What one request of a trial brought, or a part of a large batch: values, and perhaps texts that could not be understood.
 ///
 /// The trial waits until `acknowledge` is called. A message that is dropped unacknowledged is answered 503: our own
 /// trial library sends it again. Belongs to the executor of the server, but may outlive the server.
@@ -58,13 +99,16 @@ class ChannelMessage {
     return false;
   }
 
-  /// Tells the trial that everything in this message is recorded. A second call does nothing.
-  void acknowledge() { reply_.send(200, answer_); }
+  /// Reports to the trial that everything in this message is recorded; of a batch in parts, with its last part. A second
+  /// call does nothing.
+  void acknowledge();
 
  private:
   friend class detail::ChannelCore;
   net::Responder reply_;
   std::string answer_;
+  std::shared_ptr<detail::SharedReply> shared_;  // of a batch in parts; then `reply_` is not used
+  detail::InFlightShare in_flight_;
 };
 
 /// Called on the server's executor for each message of a run that is admitted. It must not throw.
@@ -124,7 +168,8 @@ class ChannelServer {
   /// Queues one more parameter record for a run (multi-phase); ignored for a run that is not admitted.
   void send(RunId run, std::string record);
 
-  /// Returns when everything that a run sent before the call has been given to the handler. For ended runs.
+  /// Returns when everything that a run sent before the call has been given to the handler, a batch in parts as far as
+  /// earlier values are acknowledged. For ended runs.
   [[nodiscard]] awaitable<void> settle(RunId run);
 
   /// Ends a run: what it asks or reports from now on is answered 410.

@@ -32,6 +32,9 @@ struct CourierOptions {
   Duration patience = std::chrono::seconds(60);          ///< a manager that does not answer is tried for so long
   Duration first_pause = std::chrono::milliseconds(50);  ///< between attempts, doubled each time ...
   Duration longest_pause = std::chrono::seconds(2);      ///< ... up to this
+  /// A request without a complete answer for so long is sent again over another connection. A manager that takes requests and
+  /// cannot record, for instance for want of disk space, is waited for; one that cannot be reached any more is found out.
+  Duration answer_limit = std::chrono::minutes(10);
 };
 
 /// Brings values to the manager and parameters to the trial, through failures of the connection.
@@ -81,6 +84,7 @@ class Courier {
   std::string parameter_id_ = "null";
   std::string body_;
   std::string trouble_;  // why the last attempt failed
+  bool slow_ = false;    // the last attempt failed because the answer did not come in time
   bool batches_ = true;
   bool gone_ = false;
   std::mutex mutex_;

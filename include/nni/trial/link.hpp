@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <mutex>
 #include <string>
@@ -21,18 +22,20 @@ struct LinkAnswer {
 
 /// One keep-alive HTTP connection on plain blocking sockets, for programs that should not need a framework.
 ///
-/// It never goes through a proxy. One thread uses it; `abort` may be called by another.
+/// It never goes through a proxy. An answer may have 64 MiB. One thread uses it; `abort` may be called by another.
 class Link {
  public:
   /// @param url              `http://` only
   /// @param connect_timeout  for one address; after it the next one of the host is tried
+  /// @param answer_limit     from the first byte of a request to the last one of its answer
   /// @throws Error  `Errc::config_invalid` for an address that is none
-  explicit Link(std::string_view url, Duration connect_timeout = std::chrono::seconds(10));
+  explicit Link(std::string_view url, Duration connect_timeout = std::chrono::seconds(10),
+                Duration answer_limit = std::chrono::minutes(10));
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
   ~Link();
 
-  /// Sends a request and waits for its answer, as long as the connection lives.
+  /// Sends a request and waits for its answer, as long as the connection lives and within the limit.
   ///
   /// Connects when there is no connection. One that the server had closed meanwhile is replaced once, without notice.
   ///
@@ -40,7 +43,8 @@ class Link {
   /// @param body          may be empty
   /// @param content_type  of the body
   /// @throws Error  `Errc::connection_lost` when the server cannot be reached or goes away: the request may or may not
-  ///                have been handled; `Errc::protocol` when it does not speak HTTP; `Errc::closed` after `abort`
+  ///                have been handled; `Errc::timed_out` when the whole answer is not there within the limit, likewise;
+  ///                `Errc::protocol` when it does not speak HTTP or sends too much; `Errc::closed` after `abort`
   LinkAnswer exchange(std::string_view method, std::string_view body, std::string_view content_type);
 
   /// Ends the connection; the next `exchange` opens another.
@@ -54,11 +58,14 @@ class Link {
   LinkAnswer exchange_once();
   void send_all(std::string_view bytes);
   void receive_more();
+  void wait(short events);
   LinkAnswer receive();
 
   net::Url url_;
   Duration connect_timeout_;
-  std::mutex mutex_;  // guards the life of the socket against `abort`
+  Duration answer_limit_;
+  SteadyPoint until_{};  // of the running exchange
+  std::mutex mutex_;     // guards the life of the socket against `abort`
   int socket_ = -1;
   std::atomic<bool> aborted_ = false;
   std::string request_;

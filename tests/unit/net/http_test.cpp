@@ -33,7 +33,7 @@ TEST_CASE("http: the end of a body is recognised as the server announces it", "[
 
   CHECK(head("200 OK", "Content-Length: 0\r\n").framing == BodyFraming::none);
   CHECK(head("204 No Content", "").framing == BodyFraming::none);
-  CHECK(head("200 OK", "Transfer-Encoding: gzip, Chunked\r\n").framing == BodyFraming::chunked);
+  CHECK(head("200 OK", "Transfer-Encoding:  Chunked\r\n").framing == BodyFraming::chunked);
   CHECK(head("200 OK", "").framing == BodyFraming::until_close);
   CHECK_FALSE(head("200 OK", "").keep_alive);
   CHECK_FALSE(head("200 OK", "Connection: foo, Close\r\nContent-Length: 1\r\n").keep_alive);
@@ -74,6 +74,29 @@ TEST_CASE("http: chunks with a wrong size or end are an error", "[net][http]") {
     std::string input = wrong, output;
     CHECK(decoder.feed(input, output).has_error());
   }
+}
+
+TEST_CASE("http: a coding that cannot be undone, or two lengths that differ, are an error", "[net][http]") {
+  for (const char* wrong :
+       {"Transfer-Encoding: gzip", "Transfer-Encoding: gzip, chunked", "Transfer-Encoding: identity",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "Content-Length: 3\r\nContent-Length: 4"}) {
+    INFO(wrong);
+    CHECK(parse_response_head("HTTP/1.1 200 OK\r\n" + std::string(wrong) + "\r\n\r\n").has_error());
+  }
+  CHECK(parse_response_head("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\n").value());
+}
+
+TEST_CASE("http: a trailer without end is an error", "[net][http]") {
+  ChunkDecoder decoder;
+  std::string output;
+  std::string input = "0\r\n";
+  REQUIRE_FALSE(decoder.feed(input, output).value());
+  bool refused = false;
+  for (int line = 0; line < 10'000 && !refused; ++line) {
+    input += "X-Endless: 1\r\n";
+    refused = decoder.feed(input, output).has_error();
+  }
+  CHECK(refused);
 }
 
 TEST_CASE("http: random bytes are refused or waited for, never misread", "[net][http]") {

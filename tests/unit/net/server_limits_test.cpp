@@ -36,12 +36,220 @@ CO_TEST_CASE("server: a body over the limit is answered 413 and the connection e
   const bool ended = co_await announced.ended();
   CHECK(ended);
 
-  RawHttp chunked(ctx.executor());
-  co_await chunked.connect(server.port());
-  co_await chunked.send(
-      "PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n800\r\n" + std::string(0x800, 'y') + "\r\n0\r\n\r\n");
-  const RawAnswer unannounced = co_await chunked.receive();
-  CHECK(unannounced.status == 413);
+  co_await server.close();
+}
+
+CO_TEST_CASE("server: a request with a transfer encoding is answered 411 before anything of its body is read",
+             "[net][server]") {
+  net::Server server = echo_server(ctx);
+  for (const char* coding : {"chunked", "Chunked", "gzip, chunked", "identity", "chunked\r\nContent-Length: 3"}) {
+    INFO(coding);
+    RawHttp client(ctx.executor());
+    co_await client.connect(server.port());
+    co_await client.send("PUT / HTTP/1.1\r\nTransfer-Encoding: " + std::string(coding) + "\r\n\r\n");
+    const RawAnswer answer = co_await client.receive();
+    // 400 where the header contradicts itself
+    CHECK((answer.status == 411 || answer.status == 400));
+    CHECK_FALSE(answer.head.keep_alive);
+    co_await client.send("0\r\n");
+    co_await client.send("\r");  // a last chunk in pieces
+    client.finish_sending();
+    const bool ended = co_await client.ended();
+    CHECK(ended);
+  }
+  co_await server.close();
+}
+
+CO_TEST_CASE("server: a request that no route takes is answered before its body, which is passed over",
+             "[net][server]") {
+  net::Server server(ctx.executor());
+  std::vector<std::string> bodies;
+  server.route("PUT", "/here", [&bodies](const net::Request& request, net::Responder reply) {
+    bodies.emplace_back(request.body);
+    reply.send(200);
+  });
+  server.open();
+  RawHttp client(ctx.executor());
+  co_await client.connect(server.port());
+
+  co_await client.send("PUT /elsewhere HTTP/1.1\r\nContent-Length: 300000\r\n\r\n");
+  const RawAnswer refused = co_await client.receive();
+  co_await client.send(std::string(300'000, 'x'));
+  const RawAnswer taken = co_await client.exchange("PUT", "/here", "body");
+
+  CHECK(refused.status == 404);
+  CHECK(taken.status == 200);
+  CHECK(bodies == std::vector<std::string>{"body"});
+  co_await server.close();
+}
+
+CO_TEST_CASE("server: a request arrives whole in whatever pieces it is sent", "[net][server]") {
+  net::Server server = echo_server(ctx);
+  RawHttp client(ctx.executor());
+  co_await client.connect(server.port());
+  const std::string request = "PUT /a?b HTTP/1.1\r\nX-Thing: c\r\nContent-Length: 5\r\n\r\nhello";
+  for (const std::size_t piece : {1U, 2U, 3U, 7U, 64U}) {
+    for (std::size_t at = 0; at < request.size(); at += piece) {
+      co_await client.send(request.substr(at, piece));
+      co_await turns(ctx, 2);
+    }
+    const RawAnswer answer = co_await client.receive();
+    CHECK(answer.body == "PUT /a b c hello");
+  }
+  const std::string large(400'000, 'y');
+  const RawAnswer answer = co_await client.exchange("PUT", "/", large);
+  CHECK(answer.body == "PUT /   " + large);
+  co_await server.close();
+}
+
+namespace {
+
+// Knows the clients that ask for `/known`, and answers them with the size of the body.
+net::Server screened_server(Context& ctx, net::ServerOptions options) {
+  net::Server server(ctx.executor(), std::move(options));
+  server.screen([](const net::Request& request) {
+    net::Screening verdict;
+    verdict.known = request.path == "/known";
+    verdict.status = verdict.known ? 0 : 403;
+    verdict.reason = "not known";
+    return verdict;
+  });
+  server.route("", "/", [](const net::Request& request, net::Responder reply) {
+    reply.send(200, std::to_string(request.body.size()));
+  });
+  server.open();
+  return server;
+}
+
+}  // namespace
+
+CO_TEST_CASE("server: beyond the limit on connections those that have shown nothing are closed first",
+             "[net][server]") {
+  net::ServerOptions options;
+  options.max_connections = 4;
+  net::Server server = screened_server(ctx, options);
+  RawHttp known(ctx.executor());
+  co_await known.connect(server.port());
+  const RawAnswer first = co_await known.exchange("PUT", "/known", "x");
+  CHECK(first.status == 200);
+
+  std::vector<std::unique_ptr<RawHttp>> strangers;
+  for (int index = 0; index < 12; ++index) {
+    strangers.push_back(std::make_unique<RawHttp>(ctx.executor()));
+    co_await strangers.back()->connect(server.port());
+    co_await strangers.back()->send("PUT /known HTTP/1.1\r\nHost: ");  // half sent
+    co_await turns(ctx);
+    CHECK(server.connections() <= 4);
+  }
+  RawHttp late(ctx.executor());
+  co_await late.connect(server.port());
+  const RawAnswer newcomer = co_await late.exchange("PUT", "/known", "yy");
+  const RawAnswer again = co_await known.exchange("PUT", "/known", "zzz");
+
+  CHECK(newcomer.body == "2");
+  CHECK(again.body == "3");
+  const bool oldest_ended = co_await strangers.front()->ended();
+  CHECK(oldest_ended);
+  co_await server.close();
+}
+
+CO_TEST_CASE("server: a client that is refused by its header has its answer before it sends a body", "[net][server]") {
+  net::Server server = screened_server(ctx, {});
+  RawHttp client(ctx.executor());
+  co_await client.connect(server.port());
+
+  co_await client.send("PUT /other HTTP/1.1\r\nContent-Length: 1000\r\n\r\n");
+  const RawAnswer plain = co_await client.receive();
+  co_await client.send(std::string(1000, 'x'));
+  co_await client.send("PUT /other HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1000\r\n\r\n");
+  const RawAnswer expecting = co_await client.receive();
+
+  CHECK(plain.status == 403);
+  CHECK(plain.body == "not known");
+  CHECK(plain.head.keep_alive);
+  CHECK(expecting.status == 403);
+  CHECK_FALSE(expecting.head.keep_alive);  // it may send its body or not
+  co_await server.close();
+}
+
+CO_TEST_CASE("server: what all connections hold together is limited, and clients that are known are served meanwhile",
+             "[net][server]") {
+  net::ServerOptions options;
+  options.max_small_bytes = 64 * 1024;
+  net::Server server = screened_server(ctx, options);
+  std::vector<std::unique_ptr<RawHttp>> strangers;
+  for (int index = 0; index < 20; ++index) {
+    strangers.push_back(std::make_unique<RawHttp>(ctx.executor()));
+    co_await strangers.back()->connect(server.port());
+    co_await strangers.back()->send("PUT /known HTTP/1.1\r\nX-Long: " + std::string(10'000, 'x'));
+    co_await turns(ctx);
+  }
+  CHECK(server.connections() < 10);
+
+  // Known ones that stop in the middle have a second as soon as others want to be read.
+  std::vector<std::unique_ptr<RawHttp>> halves;
+  for (int index = 0; index < 3; ++index) {
+    halves.push_back(std::make_unique<RawHttp>(ctx.executor()));
+    co_await halves.back()->connect(server.port());
+    co_await halves.back()->send("PUT /known HTTP/1.1\r\nContent-Length: 60000\r\n\r\n" + std::string(40'000, 'x'));
+    co_await turns(ctx);
+  }
+  RawHttp honest(ctx.executor());
+  co_await honest.connect(server.port());
+  const RawAnswer answer = co_await honest.exchange("PUT", "/known", "body");
+  const bool half_ended = co_await halves.front()->ended();
+
+  CHECK(answer.body == "4");
+  CHECK(half_ended);
+  co_await server.close();
+}
+
+CO_TEST_CASE("server: large bodies take turns, and small ones do not wait for them", "[net][server]") {
+  net::ServerOptions options;
+  options.max_large_bytes = 100'000;
+  net::Server server = screened_server(ctx, options);
+  const std::string head = "PUT /known HTTP/1.1\r\nContent-Length: 80000\r\n\r\n";
+  RawHttp first(ctx.executor());
+  co_await first.connect(server.port());
+  co_await first.send(head + std::string(40'000, 'x'));
+  co_await turns(ctx);
+  RawHttp second(ctx.executor());
+  co_await second.connect(server.port());
+  co_await second.send(head + std::string(80'000, 'y'));
+  co_await turns(ctx, 50);
+  RawHttp small(ctx.executor());
+  co_await small.connect(server.port());
+  const RawAnswer at_once = co_await small.exchange("PUT", "/known", "body");
+  CHECK(at_once.body == "4");
+  CHECK(second.socket().available() == 0);
+
+  co_await first.send(std::string(40'000, 'x'));
+  const RawAnswer one = co_await first.receive();
+  const RawAnswer two = co_await second.receive();
+
+  CHECK(one.body == "80000");
+  CHECK(two.body == "80000");
+  co_await server.close();
+}
+
+CO_TEST_CASE("server: a client of a large body that goes away lets the next one have its turn", "[net][server]") {
+  net::ServerOptions options;
+  options.max_large_bytes = 100'000;
+  net::Server server = screened_server(ctx, options);
+  const std::string head = "PUT /known HTTP/1.1\r\nContent-Length: 80000\r\n\r\n";
+  RawHttp first(ctx.executor());
+  co_await first.connect(server.port());
+  co_await first.send(head + std::string(40'000, 'x'));
+  co_await turns(ctx);
+  RawHttp second(ctx.executor());
+  co_await second.connect(server.port());
+  co_await second.send(head + std::string(80'000, 'y'));
+  co_await turns(ctx);
+
+  first.close();
+  const RawAnswer answer = co_await second.receive();
+
+  CHECK(answer.body == "80000");
   co_await server.close();
 }
 

@@ -195,3 +195,143 @@ CO_TEST_CASE("channel: a value is as large as NNI's own manager takes it, and no
   CHECK(ChannelServerOptions{}.max_body_bytes == 50U * 1024 * 1024);
   co_await fixture.server.close();
 }
+
+namespace {
+
+std::string batch_of(std::uint32_t values) {
+  std::string body;
+  for (std::uint32_t index = 0; index < values; ++index)
+    append_to_batch(body, MetricKind::intermediate, index, std::to_string(index));
+  return body;
+}
+
+const std::string batch_header = "Content-Type: " + std::string(batch_media_type) + "\r\n";
+
+std::size_t values_in(const std::vector<ChannelMessage>& messages) {
+  std::size_t values = 0;
+  for (const ChannelMessage& message : messages) values += message.metrics.size();
+  return values;
+}
+
+}  // namespace
+
+CO_TEST_CASE("channel: a batch of too many values is refused with the limit, and nothing of it counts",
+             "[trial][channel]") {
+  ChannelServerOptions options;
+  options.max_batch = 1000;
+  Fixture fixture(ctx, options);
+  co_await fixture.server.open();
+  fixture.server.admit(first_run, "record");
+  RawHttp client(ctx.executor());
+  co_await client.connect(fixture.server.port());
+
+  const RawAnswer refused = co_await client.exchange("PUT", fixture.target(first_run), batch_of(1001), batch_header);
+
+  CHECK(refused.status == 413);
+  CHECK(refused.body.find("1000") != std::string::npos);
+  CHECK(refused.head.keep_alive);
+  CHECK(fixture.messages.empty());
+  co_await fixture.server.close();
+}
+
+CO_TEST_CASE("channel: a large batch is handed over in parts, in order, and others are served in between",
+             "[trial][channel]") {
+  Fixture fixture(ctx);
+  co_await fixture.server.open();
+  fixture.server.admit(first_run, "record");
+  fixture.server.admit(second_run, "record");
+  RawHttp large(ctx.executor());
+  co_await large.connect(fixture.server.port());
+  RawHttp other(ctx.executor());
+  co_await other.connect(fixture.server.port());
+  co_await large.request("PUT", fixture.target(first_run), batch_of(8000), batch_header);
+  while (fixture.messages.empty()) co_await turns(ctx, 1);
+  co_await other.request("PUT", fixture.target(second_run), metric_command(MetricKind::intermediate, 0, "1"));
+  while (values_in(fixture.messages) < 8001) co_await turns(ctx, 1);
+
+  CHECK(fixture.messages.front().run == first_run);
+  CHECK(fixture.messages.back().run == first_run);
+  std::uint32_t next = 0;
+  for (const ChannelMessage& message : fixture.messages)
+    for (const Metric& metric : message.metrics)
+      if (metric.run == first_run) CHECK(metric.sequence == next++);
+  CHECK(next == 8000);
+
+  SECTION("and is answered when the last part is acknowledged") {
+    for (std::size_t at = fixture.messages.size(); at-- > 1;) fixture.messages[at].acknowledge();
+    co_await turns(ctx);
+    CHECK(large.socket().available() == 0);
+    fixture.messages[0].acknowledge();
+    const RawAnswer answer = co_await large.receive();
+    CHECK(parse_batch_answer(answer.body) == 8000);
+  }
+  SECTION("and is answered 503 when a part is dropped") {
+    for (std::size_t at = fixture.messages.size(); at-- > 1;) fixture.messages[at].acknowledge();
+    fixture.messages.clear();
+    const RawAnswer answer = co_await large.receive();
+    CHECK(answer.status == 503);
+  }
+  co_await fixture.server.close();
+}
+
+CO_TEST_CASE("channel: batches wait while too many values are not acknowledged, single values do not",
+             "[trial][channel]") {
+  ChannelServerOptions options;
+  options.max_in_flight = 600;
+  Fixture fixture(ctx, options);
+  co_await fixture.server.open();
+  fixture.server.admit(first_run, "record");
+  fixture.server.admit(second_run, "record");
+  RawHttp large(ctx.executor());
+  co_await large.connect(fixture.server.port());
+  co_await large.request("PUT", fixture.target(first_run), batch_of(4000), batch_header);
+  while (values_in(fixture.messages) < 512) co_await turns(ctx, 1);
+  RawHttp other(ctx.executor());
+  co_await other.connect(fixture.server.port());
+  co_await other.request("PUT", fixture.target(second_run), metric_command(MetricKind::intermediate, 0, "1"));
+  co_await turns(ctx, 50);
+  CHECK(values_in(fixture.messages) == 513);
+
+  std::size_t taken = 0;
+  while (taken < 4001) {
+    taken += values_in(fixture.messages);
+    for (ChannelMessage& message : fixture.messages) message.acknowledge();
+    fixture.messages.clear();
+    co_await turns(ctx, 1);
+  }
+  const RawAnswer answer = co_await large.receive();
+  CHECK(parse_batch_answer(answer.body) == 4000);
+  co_await fixture.server.close();
+}
+
+CO_TEST_CASE("channel: settling waits for the parts of a batch", "[trial][channel]") {
+  Fixture fixture(ctx);
+  co_await fixture.server.open();
+  fixture.server.admit(first_run, "record");
+  RawHttp client(ctx.executor());
+  co_await client.connect(fixture.server.port());
+  co_await client.request("PUT", fixture.target(first_run), batch_of(8000), batch_header);
+
+  co_await fixture.server.settle(first_run);
+
+  CHECK(values_in(fixture.messages) == 8000);
+  co_await fixture.server.close();
+}
+
+CO_TEST_CASE("channel: a stranger and a run that is over have their answer before they send a body",
+             "[trial][channel]") {
+  Fixture fixture(ctx);
+  co_await fixture.server.open();
+  fixture.server.admit(first_run, "record");
+  const std::string over = fixture.target(first_run);
+  fixture.server.dismiss(first_run);
+  for (const auto& [target, status] : std::vector<std::pair<std::string, unsigned>>{{"/elsewhere", 404}, {over, 410}}) {
+    INFO(target);
+    RawHttp client(ctx.executor());
+    co_await client.connect(fixture.server.port());
+    co_await client.send("PUT " + target + " HTTP/1.1\r\nContent-Length: 50000000\r\n\r\n");
+    const RawAnswer answer = co_await client.receive();
+    CHECK(answer.status == status);
+  }
+  co_await fixture.server.close();
+}

@@ -10,6 +10,12 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
 
 #include <nni/core/error.hpp>
 #include <nni/net/server.hpp>
@@ -301,6 +307,67 @@ TEST_CASE("client: a value that is too large is refused, and large batches are d
   CHECK(channel.metrics().size() == 50);
 
   CHECK(code_of([&] { client.report_final_result("\"" + std::string(5000, 'x') + "\""); }) == Errc::platform_rejected);
+}
+
+TEST_CASE("client: a batch with more values than the server takes is divided", "[trial][client]") {
+  ChannelServerOptions server;
+  server.max_batch = 100;
+  ChannelThread channel(server);
+  channel.hold();
+  ClientOptions options;
+  options.max_batch = 1000;
+  Client client(settings_for(channel.admit(run, {})), options);
+  for (int value = 0; value < 1000; ++value) client.report_intermediate_result(std::to_string(value));
+  channel.release();
+  client.flush();
+
+  const std::vector<Metric> metrics = channel.metrics();
+  REQUIRE(metrics.size() == 1000);
+  for (std::size_t index = 0; index < metrics.size(); ++index) CHECK(metrics[index].sequence == index);
+  for (const std::size_t size : channel.sizes()) CHECK(size <= 100);
+}
+
+TEST_CASE("client: an answer that does not come within the limit is asked for again, and the trial goes on waiting",
+          "[trial][client]") {
+  ChannelThread channel;
+  channel.hold();
+  ClientOptions options = impatient();
+  options.courier.answer_limit = std::chrono::milliseconds(20);
+  options.flush_limit = std::chrono::seconds(60);
+  Client client(settings_for(channel.admit(run, {})), options);
+  client.report_intermediate_result("0.5");
+  // More often than the patience for a manager that is away would last.
+  channel.wait_until([](const auto& metrics) { return metrics.size() >= 5; });
+  channel.release();
+  client.flush();
+
+  CHECK(client.pending() == 0);
+  for (const Metric& metric : channel.metrics()) CHECK(metric.sequence == 0);
+}
+
+TEST_CASE("client: an answer without measure is refused", "[trial][client]") {
+  for (const std::string head :
+       {"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n"}) {
+    INFO(head);
+    boost::asio::io_context io(1);
+    boost::asio::ip::tcp::acceptor acceptor(io, {boost::asio::ip::address_v4::loopback(), 0});
+    std::thread server([&] {
+      boost::asio::ip::tcp::socket peer(io);
+      acceptor.accept(peer);
+      char bytes[4096];
+      peer.read_some(boost::asio::buffer(bytes));
+      boost::asio::write(peer, boost::asio::buffer(head));
+      boost::system::error_code ended;
+      while (!ended) peer.read_some(boost::asio::buffer(bytes), ended);
+    });
+    Link link("http://127.0.0.1:" + std::to_string(acceptor.local_endpoint().port()) + "/");
+
+    CHECK(code_of([&] { link.exchange("PUT", "x", "text/plain"); }) == Errc::protocol);
+
+    link.disconnect();
+    server.join();
+  }
 }
 
 TEST_CASE("client: what is not JSON is refused where it is reported", "[trial][client]") {

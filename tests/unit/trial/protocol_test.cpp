@@ -262,3 +262,32 @@ TEST_CASE("protocol: random and damaged bytes are refused without harm", "[trial
   // Every proper prefix of a command is incomplete.
   for (std::size_t size = 0; size < command.size(); ++size) CHECK(decode_command(command.substr(0, size)).has_error());
 }
+
+TEST_CASE("protocol: a character that ends or spoils a string is found wherever it stands in a long one",
+          "[trial][protocol]") {
+  for (std::size_t at = 0; at < 40; ++at) {
+    INFO(at);
+    std::string text(40, 'a');
+    text.insert(at, "\xc3\xa9");
+    CHECK(is_json_text('"' + text + '"'));
+    CHECK_FALSE(is_json_text('"' + text));
+    for (const char* spoiling : {"\"", "\x1f", "\n", "\x80", "\xff", "\\q"})
+      CHECK_FALSE(is_json_text('"' + std::string(at, 'b') + spoiling + std::string(40 - at, 'b') + '"'));
+    for (const char* harmless : {"\\\"", "\x7f", " ", "!", "#", "[", "]", "\\u00e9"})
+      CHECK(is_json_text('"' + std::string(at, 'b') + harmless + std::string(40 - at, 'b') + '"'));
+  }
+}
+
+TEST_CASE("protocol: a batch is counted and cut by its framing", "[trial][protocol]") {
+  std::string text;
+  for (std::uint32_t index = 0; index < 10; ++index) append_to_batch(text, MetricKind::intermediate, index, "12345");
+  const std::size_t one = text.size() / 10;
+
+  CHECK(count_batch(text) == 10);
+  CHECK(count_batch("") == 0);
+  CHECK_FALSE(count_batch(text.substr(0, text.size() - 1)));
+  CHECK(batch_part(text, 3, 1'000'000) == 3 * one);
+  CHECK(batch_part(text, 100, 1'000'000) == text.size());
+  CHECK(batch_part(text, 100, 2 * one) == 2 * one);
+  CHECK(batch_part(text, 100, 1) == one);  // a value is never cut
+}

@@ -110,11 +110,16 @@ NNI_INLINE Result<std::optional<ResponseHead>> parse_response_head(std::string_v
     const std::string_view name = line.substr(0, colon);
     const std::string_view value = detail::without_blanks(line.substr(colon + 1));
     if (equal_ignoring_case(name, "content-length")) {
+      const std::size_t length_before = head.content_length;
       const auto [last, wrong] = std::from_chars(value.data(), value.data() + value.size(), head.content_length);
-      if (wrong != std::errc{} || last != value.data() + value.size()) return detail::not_http("content length", line);
+      if (wrong != std::errc{} || last != value.data() + value.size() ||
+          (has_length && head.content_length != length_before))
+        return detail::not_http("content length", line);
       has_length = true;
     } else if (equal_ignoring_case(name, "transfer-encoding")) {
-      chunked = detail::has_token(value, "chunked");
+      // Any other coding would have to be undone, and its end could not be found.
+      if (chunked || !equal_ignoring_case(value, "chunked")) return detail::not_http("transfer encoding", line);
+      chunked = true;
     } else if (equal_ignoring_case(name, "connection")) {
       if (detail::has_token(value, "close")) head.keep_alive = false;
       if (detail::has_token(value, "keep-alive")) head.keep_alive = true;
@@ -150,8 +155,11 @@ NNI_INLINE Result<bool> ChunkDecoder::feed(std::string& input, std::string& outp
       continue;
     }
     const std::size_t end = input.find("\r\n", at);
+    const std::size_t line_size = (end == std::string::npos ? input.size() : end) - at;
+    if (state_ == State::trailer && (trailer_ += end == std::string::npos ? 0 : line_size + 2) > 64 * 1024)
+      return detail::not_http("trailer without end", input);
     if (end == std::string::npos) {
-      if (input.size() - at > 4096) return detail::not_http("chunk", input);
+      if (line_size > 4096) return detail::not_http("chunk", input);
       break;
     }
     const std::string_view line(input.data() + at, end - at);

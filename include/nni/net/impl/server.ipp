@@ -18,6 +18,7 @@ NNI_INLINE Responder& Responder::operator=(Responder&& other) noexcept {
     send(503, "the request was dropped");
     slot_ = std::move(other.slot_);
     serial_ = other.serial_;
+    share_ = std::move(other.share_);
   }
   return *this;
 }
@@ -27,8 +28,14 @@ NNI_INLINE Responder::~Responder() { send(503, "the request was dropped"); }
 NNI_INLINE void Responder::send(unsigned status, std::string_view body, std::string_view content_type) {
   if (!slot_) return;
   const std::shared_ptr<detail::ReplySlot> slot = std::move(slot_);
+  const detail::BudgetShare share = std::move(share_);
   if (!slot->connection || slot->serial != serial_) return;
-  slot->connection->shared_from_this()->answer(status, body, content_type);
+  const std::shared_ptr<detail::Connection> connection = slot->connection->shared_from_this();
+  try {
+    connection->answer(status, body, content_type);
+  } catch (const std::exception& error) {
+    connection->shed(error.what());
+  }
 }
 
 NNI_INLINE bool Responder::wanted() const noexcept {
@@ -58,6 +65,7 @@ NNI_INLINE void Server::route(std::string method, std::string prefix, Handler ha
   core_->route(std::move(method), std::move(prefix), std::move(handler));
 }
 
+NNI_INLINE void Server::screen(Screen screen) { core_->screen(std::move(screen)); }
 NNI_INLINE void Server::open() { core_->open(); }
 NNI_INLINE unsigned short Server::port() const noexcept { return core_->port(); }
 NNI_INLINE std::size_t Server::connections() const noexcept { return core_->connections(); }

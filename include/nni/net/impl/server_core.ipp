@@ -6,12 +6,15 @@
 #if NNI_WITH_HTTP
 
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/post.hpp>
 
 namespace nni::net::detail {
 
@@ -22,7 +25,13 @@ void close_on_exec(Socket& socket) {
 }
 
 NNI_INLINE ServerCore::ServerCore(boost::asio::any_io_executor executor, ServerOptions options, Log log)
-    : executor_(std::move(executor)), options_(std::move(options)), log_(std::move(log)), timer_(executor_) {}
+    : executor_(std::move(executor)),
+      options_(std::move(options)),
+      log_(std::move(log)),
+      budget_(std::make_shared<RequestBudget>()),
+      timer_(executor_) {
+  budget_->server = this;
+}
 
 NNI_INLINE void ServerCore::route(std::string method, std::string prefix, Handler handler) {
   routes_.push_back({std::move(method), std::move(prefix), std::move(handler)});
@@ -100,6 +109,10 @@ NNI_INLINE void ServerCore::open() {
       throw config_error("listen", "\"" + options_.listen + "\" is not an address of this machine");
     throw Error(error.code(), "cannot listen on " + where);
   }
+  rlimit files{};
+  const bool limited = ::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY;
+  most_ = limited ? connections_within(options_.max_connections, static_cast<std::size_t>(files.rlim_cur))
+                  : options_.max_connections;
   open_ = true;
   for (Listener& listener : listeners_) accept(listener);
 }
@@ -108,14 +121,20 @@ NNI_INLINE void ServerCore::accept(Listener& listener) {
   if (!open_ || listener.accepting || listener.parked) return;
   listener.accepting = true;
   begin_operation();
-  listener.acceptor.async_wait(tcp::acceptor::wait_read, [self = shared_from_this(), &listener](error_code failure) {
-    if (self->open_) {
-      listener.accepting = false;
-      if (!failure) self->accept_waiting(listener);
-      self->accept(listener);
-    }
-    self->end_operation();
-  });
+  try {
+    listener.acceptor.async_wait(tcp::acceptor::wait_read, [self = shared_from_this(), &listener](error_code failure) {
+      if (self->open_) {
+        listener.accepting = false;
+        if (!failure) self->accept_waiting(listener);
+        self->accept(listener);
+      }
+      self->end_operation();
+    });
+  } catch (const std::exception& error) {
+    --operations_;
+    complain_of_memory(error.what());
+    listener.refused = true;  // tried again when a connection ends, or soon
+  }
 }
 
 // Accepts who has connected by now.
@@ -138,8 +157,9 @@ NNI_INLINE void ServerCore::accept_waiting(Listener& listener) {
       return;
     }
     close_on_exec(socket);
-    if (count_ >= options_.max_connections && !make_room()) {
+    if (count_ >= most_ && !make_room()) {
       listener.parked = std::move(socket);  // it waits, and with it those in the system's queue, until one ends
+      arm();
       return;
     }
     admit(std::move(socket));
@@ -147,28 +167,37 @@ NNI_INLINE void ServerCore::accept_waiting(Listener& listener) {
 }
 
 NNI_INLINE void ServerCore::admit(tcp::socket socket) {
-  auto connection = std::make_shared<Connection>(shared_from_this(), std::move(socket));
-  auto& idle = groups_[static_cast<std::size_t>(Group::idle)];
-  connection->since = std::chrono::steady_clock::now();
-  connection->place = idle.insert(idle.end(), connection);
+  std::shared_ptr<Connection> connection;
+  try {
+    connection = std::make_shared<Connection>(shared_from_this(), std::move(socket));
+    connection->proven = !screen_;
+    connection->group = connection->proven ? Group::idle : Group::unproven;
+    connection->since = std::chrono::steady_clock::now();
+    connection->place = members(connection->group).insert(members(connection->group).end(), connection);
+  } catch (const std::bad_alloc& error) {
+    return complain_of_memory(error.what());  // its socket is closed
+  }
   ++count_;
-  if (!timer_armed_ || connection->since + limit_of(Group::idle) < timer_.expiry()) arm();
+  if (!timer_armed_ || connection->since + limit_of(connection->group) < timer_.expiry()) arm();
   connection->start();
 }
 
-// Closes the connection that has been idle longest; its client connects again when it has something to say.
+// Closes a connection that is needed least: one that has shown nothing, one that was answered for the last time, or the one
+// that has been idle longest, whose client connects again when it has something to send.
 NNI_INLINE bool ServerCore::make_room() {
-  auto& idle = groups_[static_cast<std::size_t>(Group::idle)];
-  if (idle.empty()) return false;
-  const std::shared_ptr<Connection> oldest = idle.front();
-  oldest->drop();
-  return true;
+  for (const Group group : {Group::unproven, Group::lingering, Group::idle}) {
+    if (members(group).empty()) continue;
+    const std::shared_ptr<Connection> oldest = members(group).front();
+    oldest->drop();
+    return true;
+  }
+  return false;
 }
 
 NNI_INLINE void ServerCore::resume_accepting() {
   for (Listener& listener : listeners_) {
     if (std::exchange(listener.refused, false)) listener.accepting = false;
-    if (listener.parked && count_ < options_.max_connections) {
+    if (listener.parked && count_ < most_) {
       tcp::socket socket = std::move(*listener.parked);
       listener.parked.reset();
       admit(std::move(socket));
@@ -178,8 +207,13 @@ NNI_INLINE void ServerCore::resume_accepting() {
 }
 
 NNI_INLINE void ServerCore::move_to(Connection& connection, Group group) {
-  auto& target = groups_[static_cast<std::size_t>(group)];
-  target.splice(target.end(), groups_[static_cast<std::size_t>(connection.group)], connection.place);
+  // What a connection that has shown nothing does makes no difference: its time runs from when it was accepted.
+  if (!connection.proven && (group == Group::idle || group == Group::busy || group == Group::loading)) {
+    if (connection.group == Group::unproven) return;
+    group = Group::unproven;
+  }
+  auto& target = members(group);
+  target.splice(target.end(), members(connection.group), connection.place);
   connection.group = group;
   if (group == Group::waiting) return;
   connection.since = std::chrono::steady_clock::now();
@@ -187,27 +221,118 @@ NNI_INLINE void ServerCore::move_to(Connection& connection, Group group) {
 }
 
 NNI_INLINE void ServerCore::remove(Connection& connection) {
-  groups_[static_cast<std::size_t>(connection.group)].erase(connection.place);
+  members(connection.group).erase(connection.place);
   --count_;
-  if (open_) resume_accepting();
+  if (!open_) return;
+  try {
+    resume_accepting();
+  } catch (const std::exception& error) {
+    complain_of_memory(error.what());
+  }
+}
+
+// ---- memory
+
+NNI_INLINE void ServerCore::complain_of_memory(const char* reason) noexcept {
+  if (std::exchange(memory_trouble_told_, true)) return;
+  try {
+    complain("a connection was closed because there is no memory for it (" + std::string(reason) + ")");
+  } catch (...) {
+  }
+}
+
+NNI_INLINE bool ServerCore::has_memory(const Connection& reader) {
+  auto& strangers = members(Group::unproven);
+  while (budget_->small >= options_.max_small_bytes && !strangers.empty() && strangers.front().get() != &reader) {
+    const std::shared_ptr<Connection> oldest = strangers.front();
+    oldest->drop();
+  }
+  return budget_->small < options_.max_small_bytes;
+}
+
+NNI_INLINE void ServerCore::starve(Connection& connection) {
+  starved_.push_back(connection.weak_from_this());
+  arm();
+}
+
+NNI_INLINE bool ServerCore::claim(Connection& connection, std::size_t bytes) {
+  const bool fits = budget_->large == 0 || budget_->large + bytes <= options_.max_large_bytes;
+  if (claims_.empty() && fits) {
+    connection.granted(BudgetShare(budget_, true, bytes));
+    return true;
+  }
+  claims_.push_back(&connection);
+  return false;
+}
+
+NNI_INLINE void ServerCore::withdraw(Connection& connection) noexcept {
+  claims_.remove(&connection);
+  freed();
+}
+
+NNI_INLINE void ServerCore::freed() noexcept {
+  if (!open_ || granting_ || (claims_.empty() && starved_.empty())) return;
+  granting_ = true;
+  ++operations_;
+  try {
+    boost::asio::post(executor_, [self = shared_from_this()] {
+      self->grant();
+      self->end_operation();
+    });
+  } catch (...) {
+    granting_ = false;  // the next one that gives something back tries again, and so does the timer
+    --operations_;
+  }
+}
+
+// Gives what has become free to those who wait for it.
+NNI_INLINE void ServerCore::grant() {
+  granting_ = false;
+  if (!open_) return;
+  while (!claims_.empty()) {
+    const std::shared_ptr<Connection> next = claims_.front()->shared_from_this();
+    const std::size_t bytes = next->announced();
+    if (budget_->large != 0 && budget_->large + bytes > options_.max_large_bytes) break;
+    claims_.pop_front();
+    next->granted(BudgetShare(budget_, true, bytes));
+  }
+  if (budget_->small >= options_.max_small_bytes) return;
+  for (const std::weak_ptr<Connection>& waiting : std::exchange(starved_, {}))
+    if (const std::shared_ptr<Connection> connection = waiting.lock()) connection->fed();
+}
+
+NNI_INLINE void RequestBudget::give_back(bool of_large, std::size_t bytes) noexcept {
+  (of_large ? large : small) -= bytes;
+  if (server) server->freed();
+}
+
+// ---- time
+
+// Somebody waits for what others hold: then a request that is half sent is given less time.
+NNI_INLINE bool ServerCore::pressed() const noexcept {
+  return !starved_.empty() ||
+         std::any_of(listeners_.begin(), listeners_.end(), [](const Listener& one) { return one.parked.has_value(); });
 }
 
 NNI_INLINE Duration ServerCore::limit_of(Group group) const noexcept {
   if (group == Group::idle) return options_.idle_timeout;
   if (group == Group::lingering) return std::min<Duration>(options_.request_timeout, std::chrono::seconds(2));
+  if (group == Group::busy && pressed()) return std::min<Duration>(options_.request_timeout, std::chrono::seconds(1));
   return options_.request_timeout;
 }
 
+inline constexpr std::array<Group, 5> limited_groups{
+    Group::idle, Group::busy, Group::loading, Group::lingering, Group::unproven};
+
 NNI_INLINE std::optional<SteadyPoint> ServerCore::next_limit() const {
   std::optional<SteadyPoint> next;
-  for (const Group group : {Group::idle, Group::busy, Group::lingering}) {
-    const auto& members = groups_[static_cast<std::size_t>(group)];
-    if (members.empty()) continue;
-    const SteadyPoint limit = members.front()->since + limit_of(group);
+  for (const Group group : limited_groups) {
+    if (members(group).empty()) continue;
+    const SteadyPoint limit = members(group).front()->since + limit_of(group);
     if (!next || limit < *next) next = limit;
   }
   for (const Listener& listener : listeners_) {
-    if (!listener.refused) continue;
+    if (!listener.refused && !listener.parked) continue;
     const SteadyPoint soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(250);
     if (!next || soon < *next) next = soon;
   }
@@ -223,24 +348,33 @@ NNI_INLINE void ServerCore::arm() {
   timer_.expires_at(*next);
   timer_armed_ = true;
   begin_operation();
-  timer_.async_wait([self = shared_from_this()](error_code failure) {
-    if (failure != boost::asio::error::operation_aborted) self->expire();
-    self->end_operation();
-  });
+  try {
+    timer_.async_wait([self = shared_from_this()](error_code failure) {
+      if (failure != boost::asio::error::operation_aborted) self->expire();
+      self->end_operation();
+    });
+  } catch (const std::exception& error) {
+    timer_armed_ = false;  // the next request arms it
+    --operations_;
+    complain_of_memory(error.what());
+  }
 }
 
 NNI_INLINE void ServerCore::expire() {
   timer_armed_ = false;
   if (!open_) return;
   const SteadyPoint now = std::chrono::steady_clock::now();
-  for (const Group group : {Group::idle, Group::busy, Group::lingering}) {
-    auto& members = groups_[static_cast<std::size_t>(group)];
-    while (!members.empty() && members.front()->since + limit_of(group) <= now) {
-      const std::shared_ptr<Connection> late = members.front();
+  for (const Group group : limited_groups) {
+    auto& group_members = members(group);
+    while (!group_members.empty() && group_members.front()->since + limit_of(group) <= now) {
+      const std::shared_ptr<Connection> late = group_members.front();
       late->drop();
     }
   }
+  for (const Listener& listener : listeners_)
+    if (listener.parked && count_ >= most_) make_room();
   resume_accepting();
+  freed();
   arm();
 }
 
@@ -252,9 +386,9 @@ NNI_INLINE void ServerCore::stop() {
     listener.parked.reset();
   }
   timer_.cancel();
-  for (auto& members : groups_)
-    while (!members.empty()) {
-      const std::shared_ptr<Connection> connection = members.front();
+  for (auto& group_members : groups_)
+    while (!group_members.empty()) {
+      const std::shared_ptr<Connection> connection = group_members.front();
       connection->drop();
     }
 }

@@ -5,6 +5,7 @@
 
 #if NNI_WITH_HTTP
 
+#include <algorithm>
 #include <array>
 #include <list>
 #include <optional>
@@ -12,8 +13,8 @@
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 
 namespace nni::net::detail {
 
@@ -29,26 +30,48 @@ struct ReplySlot {
 };
 
 // Which limit on time holds for a connection; each group is a list in the order of `since`.
-enum class Group : std::uint8_t { idle, busy, waiting, lingering };
-inline constexpr std::size_t group_count = 4;
+enum class Group : std::uint8_t {
+  idle,       // between two requests
+  busy,       // in the middle of a request or of an answer
+  loading,    // in the middle of a large body, or waiting for its turn to send one
+  waiting,    // owed an answer
+  lingering,  // answered for the last time
+  unproven    // has not shown yet that it belongs here, whatever it does
+};
+inline constexpr std::size_t group_count = 6;
+
+// Bodies above it are counted by the length that they announce, before they come.
+inline constexpr std::size_t large_body = 64 * 1024;
+
+// Connections that a server takes when the process may have so many files open.
+inline std::size_t connections_within(std::size_t wanted, std::size_t open_files) noexcept {
+  const std::size_t reserve = std::min(open_files / 2, std::max<std::size_t>(128, open_files / 4));
+  return std::max<std::size_t>(1, std::min(wanted, open_files - reserve));
+}
 
 using Connections = std::list<std::shared_ptr<Connection>>;
 
 class ServerCore : public std::enable_shared_from_this<ServerCore> {
  public:
   ServerCore(boost::asio::any_io_executor executor, ServerOptions options, Log log);
+  ServerCore(const ServerCore&) = delete;
+  ServerCore& operator=(const ServerCore&) = delete;
+  ~ServerCore() { budget_->server = nullptr; }
 
   void route(std::string method, std::string prefix, Handler handler);
+  void screen(Screen screen) { screen_ = std::move(screen); }
   void open();
   unsigned short port() const noexcept { return port_; }
   std::size_t connections() const noexcept { return count_; }
-  std::size_t busy() const noexcept { return groups_[static_cast<std::size_t>(Group::busy)].size(); }
+  std::size_t busy() const noexcept { return members(Group::busy).size() + members(Group::loading).size(); }
   void stop();
   awaitable<void> close();
 
   const ServerOptions& options() const noexcept { return options_; }
   boost::asio::any_io_executor executor() const { return executor_; }
   const Handler* find(std::string_view method, std::string_view path, bool& known_path) const noexcept;
+  const Screen& screen() const noexcept { return screen_; }
+  const std::shared_ptr<RequestBudget>& budget() const noexcept { return budget_; }
   std::array<char, 64 * 1024>& scratch() noexcept { return scratch_; }
   std::string& answer_buffer() noexcept { return answer_buffer_; }
   void move_to(Connection& connection, Group group);
@@ -58,6 +81,17 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
     if (--operations_ == 0) idle_.notify();
   }
   void complain(std::string_view text) const { log_.warning("http", text); }
+  void complain_of_memory(const char* reason) noexcept;
+
+  // True when more bytes may be read; makes room by closing connections that have shown nothing.
+  bool has_memory(const Connection& reader);
+  // Reads no more from the connection until bytes were given back.
+  void starve(Connection& connection);
+  // Takes the length of a large body from the budget; false: its turn comes later, see `Connection::granted`.
+  bool claim(Connection& connection, std::size_t bytes);
+  void withdraw(Connection& connection) noexcept;
+  // Something was given back to the budget.
+  void freed() noexcept;
 
  private:
   struct Route {
@@ -81,6 +115,10 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void admit(tcp::socket socket);
   bool make_room();
   void resume_accepting();
+  void grant();
+  bool pressed() const noexcept;
+  Connections& members(Group group) noexcept { return groups_[static_cast<std::size_t>(group)]; }
+  const Connections& members(Group group) const noexcept { return groups_[static_cast<std::size_t>(group)]; }
   std::optional<SteadyPoint> next_limit() const;
   Duration limit_of(Group group) const noexcept;
   void arm();
@@ -90,16 +128,23 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   ServerOptions options_;
   Log log_;
   std::vector<Route> routes_;
+  Screen screen_;
   std::list<Listener> listeners_;
   unsigned short port_ = 0;
   std::array<Connections, group_count> groups_;
   std::size_t count_ = 0;
+  std::size_t most_ = 0;  // connections
+  std::shared_ptr<RequestBudget> budget_;
+  std::vector<std::weak_ptr<Connection>> starved_;
+  std::list<Connection*> claims_;  // in the order of their turns
+  bool granting_ = false;
   std::size_t operations_ = 0;
   async::event idle_;
   boost::asio::steady_timer timer_;
   bool timer_armed_ = false;
   bool open_ = false;
   bool accept_trouble_told_ = false;
+  bool memory_trouble_told_ = false;
   std::array<char, 64 * 1024> scratch_;  // bytes are read here first: an idle connection holds no buffer
   std::string answer_buffer_;
 };
@@ -112,41 +157,64 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start();
   void answer(unsigned status, std::string_view body, std::string_view content_type);
   void drop();
+  void shed(const char* reason) noexcept;  // drops it because something was thrown
+
+  void fed();                                                    // bytes may be read again
+  void granted(BudgetShare share);                               // the turn of its large body has come
+  std::size_t announced() const noexcept { return announced_; }  // length of the body
 
   Group group = Group::idle;
+  bool proven = false;
   SteadyPoint since{};
   Connections::iterator place;
 
  private:
-  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+  // Bodies are taken here: the parser sees heads only, each of them whole.
+  using Head = boost::beast::http::request_parser<boost::beast::http::empty_body>;
 
+  template <class F>
+  void guarded(F&& step) noexcept;
   void wait_readable();
   void readable(error_code failure);
-  std::size_t feed(const char* data, std::size_t size);
-  void dispatch();
+  std::size_t feed(std::string_view data);
+  std::size_t read_head(std::string_view data);
+  void begin_request();
+  void begin_body();
+  void take_part(std::string_view part);
+  Request request_of_head() const;
+  bool is_last() const;
+  void dispatch(std::string_view body);
+  void decline(unsigned status, std::string_view why);
   void refuse(unsigned status, std::string_view why);
-  void refuse(error_code failure);
   void write(std::string_view bytes);
   void wait_writable();
   void writable(error_code failure);
   void answered();
   void go_on();
+  void consume();
+  void count_bytes() noexcept;
   void end();
 
   std::shared_ptr<ServerCore> server_;
   tcp::socket socket_;
-  std::optional<Parser> parser_;
-  std::string body_;    // its capacity is used again by the next request
-  std::string unread_;  // bytes behind the request that is being answered
+  std::optional<Head> head_;      // of the request whose body is awaited
+  std::size_t searched_ = 0;      // so much of an incomplete head was searched for its end
+  std::size_t announced_ = 0;     // bytes of the body
+  std::size_t passing_over_ = 0;  // bytes left of the body of a request that was declined
+  std::string body_;              // only of a body that came in parts
+  std::string unread_;            // the start of a head, or bytes behind the request that is being answered
   std::string unsent_;
+  BudgetShare share_;        // of a large body
+  std::size_t counted_ = 0;  // bytes that stand in the budget for this connection
   std::shared_ptr<ReplySlot> slot_;
   std::uint64_t serial_ = 0;
   bool reading_ = false;
+  bool starved_ = false;
+  bool claiming_ = false;
   bool writing_ = false;
   bool dispatching_ = false;
   bool close_after_ = false;
   bool head_request_ = false;
-  bool asked_to_continue_ = false;
   bool discarding_ = false;  // an error was answered: what comes is read only so that the client sees the answer
   bool ended_ = false;
 };

@@ -128,25 +128,29 @@ class HttpInbox {
     return result;
   }
 
+  // All of a message or, when there is no memory for it, nothing: then it is not acknowledged and comes again.
   void take(trial::ChannelMessage message) {
     const RunId run = message.run;
-    std::uint64_t receipt = ++last_request_ << receipt_bits;
-    std::size_t count = 0;
-    for (Metric& metric : message.metrics) {
-      messages_.emplace_back(std::move(metric), Receipt{receipt++});
-      ++count;
+    const std::size_t count = message.metrics.size() + message.garbage.size();
+    const std::size_t before = messages_.size();
+    std::size_t& undelivered = undelivered_[run];
+    Request& request = requests_[++last_request_];
+    std::uint64_t receipt = last_request_ << receipt_bits;
+    try {
+      for (Metric& metric : message.metrics) messages_.emplace_back(std::move(metric), Receipt{receipt++});
+      for (std::string& text : message.garbage)
+        messages_.push_back(TrialMessage::not_understood(run, std::move(text), Receipt{receipt++}));
+    } catch (...) {
+      while (messages_.size() > before) messages_.pop_back();
+      requests_.erase(last_request_);
+      if (undelivered == 0) undelivered_.erase(run);
+      throw;
     }
-    for (std::string& text : message.garbage) {
-      messages_.push_back(TrialMessage::not_understood(run, std::move(text), Receipt{receipt++}));
-      ++count;
-    }
-    message.metrics.clear();
-    message.garbage.clear();
-    undelivered_[run] += count;
-    Request request;
+    message.metrics = {};
+    message.garbage = {};
+    undelivered += count;
     request.message = std::move(message);
     request.open = count;
-    requests_.emplace(last_request_, std::move(request));
     changed_.notify();
   }
 

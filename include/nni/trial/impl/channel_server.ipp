@@ -1,147 +1,17 @@
 #pragma once
 
-#include <nni/async/event.hpp>
-#include <nni/core/error.hpp>
 #include <nni/trial/channel_server.hpp>
-#include <nni/trial/protocol.hpp>
+#include <nni/trial/impl/channel_batches.ipp>
+#include <nni/trial/impl/channel_types.ipp>
 
 #if NNI_WITH_HTTP
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <deque>
-#include <list>
-#include <optional>
-#include <unordered_map>
-#include <unordered_set>
 
 #include <boost/asio/post.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 namespace nni::trial::detail {
-
-// 128 bits that only the manager and one run know.
-struct Token {
-  std::array<std::uint64_t, 2> bits{};
-  friend bool operator==(const Token&, const Token&) = default;
-
-  static Token random() {
-    Token token;
-    std::size_t got = 0;
-    while (got < sizeof token.bits) {
-      const ssize_t more = ::getrandom(reinterpret_cast<char*>(token.bits.data()) + got, sizeof token.bits - got, 0);
-      if (more > 0)
-        got += static_cast<std::size_t>(more);
-      else if (errno != EINTR)
-        throw Error(Errc::internal, "the system has no source of randomness (getrandom)");
-    }
-    return token;
-  }
-
-  static std::optional<Token> parse(std::string_view text) {
-    if (text.size() != 32) return std::nullopt;
-    Token token;
-    for (std::size_t at = 0; at < text.size(); ++at) {
-      const char letter = text[at];
-      std::uint64_t digit = 0;
-      if (letter >= '0' && letter <= '9')
-        digit = static_cast<std::uint64_t>(letter - '0');
-      else if (letter >= 'a' && letter <= 'f')
-        digit = static_cast<std::uint64_t>(letter - 'a' + 10);
-      else
-        return std::nullopt;
-      token.bits[at / 16] = token.bits[at / 16] << 4 | digit;
-    }
-    return token;
-  }
-
-  std::string text() const {
-    constexpr std::string_view digits = "0123456789abcdef";
-    std::string result;
-    for (const std::uint64_t half : bits)
-      for (int shift = 60; shift >= 0; shift -= 4) result += digits[half >> shift & 15U];
-    return result;
-  }
-};
-
-struct TokenHash {
-  std::size_t operator()(const Token& token) const noexcept {
-    return static_cast<std::size_t>(token.bits[0] ^ token.bits[1]);
-  }
-};
-
-// A question for parameters that waits for its answer.
-struct HeldPoll {
-  Token token;
-  SteadyPoint until;
-  net::Responder reply;
-};
-using HeldPolls = std::list<HeldPoll>;
-
-// What is known of one run.
-struct Channel {
-  RunId run;
-  std::string trial;             // the id in its address
-  std::string record;            // what a request for parameters gets; empty: none yet
-  std::deque<std::string> next;  // further records, each becomes `record` when it is asked for
-  bool wanted = false;           // a request for parameters was made and not answered yet
-  bool taken = false;            // `record` was given out
-  bool phases = false;           // each request wants a record of its own
-  std::vector<HeldPolls::iterator> polls;
-};
-
-class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
- public:
-  ChannelCore(boost::asio::any_io_executor executor, ChannelServerOptions options, ChannelHandler handler, Log log);
-
-  void open();
-  unsigned short port() const noexcept { return server_.port(); }
-  std::size_t runs() const noexcept { return tokens_.size(); }
-  std::string admit(RunId run, Token token, std::string record);
-  std::string admit(RunId run, std::string record);
-  std::string url(RunId run);
-  std::optional<Token> token_of(RunId run) const;
-  void expect_phases(RunId run);
-  void send(RunId run, std::string record);
-  void dismiss(RunId run);
-  void stop();
-  awaitable<void> settle();
-  awaitable<void> close();
-
- private:
-  std::string url_of(const Channel& channel, const Token& token) const;
-  void handle(const net::Request& request, net::Responder reply);
-  void handle_put(Channel& channel, const net::Request& request, net::Responder reply);
-  void handle_poll(Channel& channel, const Token& token, net::Responder reply);
-  void deliver(ChannelMessage message, net::Responder reply);
-  bool has_parameters(const Channel& channel) const noexcept;
-  std::string take_parameters(Channel& channel);
-  void answer_polls(Channel& channel);
-  void release_polls(Channel& channel, unsigned status, std::string_view text);
-  bool settled_after(std::size_t turns) const noexcept;
-  void arm();
-  void expire();
-
-  boost::asio::any_io_executor executor_;
-  ChannelServerOptions options_;
-  ChannelHandler handler_;
-  Log log_;
-  net::Server server_;
-  std::unordered_map<Token, Channel, TokenHash> channels_;
-  std::unordered_map<RunId, Token> tokens_;
-  std::unordered_set<Token, TokenHash> gone_;
-  std::deque<Token> gone_order_;
-  HeldPolls polls_;  // in the order of their limits
-  boost::asio::steady_timer timer_;
-  bool timer_armed_ = false;
-  std::size_t operations_ = 0;
-  async::event idle_;
-  bool stranger_told_ = false;
-};
 
 // So many ended runs are answered "gone"; older ones are forgotten, and are answered as strangers.
 inline constexpr std::size_t most_gone = 1024;
@@ -164,10 +34,13 @@ NNI_INLINE ChannelCore::ChannelCore(boost::asio::any_io_executor executor, Chann
       handler_(std::move(handler)),
       log_(std::move(log)),
       server_(executor_, server_options(options_), log_),
-      timer_(executor_) {}
+      timer_(executor_) {
+  in_flight_->core = this;
+}
 
 NNI_INLINE void ChannelCore::open() {
   // The server is a member: what it calls is alive.
+  server_.screen([this](const net::Request& request) { return screen(request); });
   server_.route(
       "", "/", [this](const net::Request& request, net::Responder reply) { handle(request, std::move(reply)); });
   server_.open();
@@ -240,45 +113,68 @@ NNI_INLINE void ChannelCore::dismiss(RunId run) {
 }
 
 // /<token>/env/<environment>/<trial>
-NNI_INLINE void ChannelCore::handle(const net::Request& request, net::Responder reply) {
-  std::string_view path = request.path;
+NNI_INLINE Channel* ChannelCore::find(std::string_view path, net::Screening& verdict, Token& token) {
+  verdict.status = 404;
+  verdict.reason = "there is no such trial";
   path.remove_prefix(1);
   const std::size_t slash = path.find('/');
-  const std::optional<Token> token = Token::parse(path.substr(0, slash));
-  const auto found = token ? channels_.find(*token) : channels_.end();
+  const std::optional<Token> parsed = Token::parse(path.substr(0, slash));
+  const auto found = parsed ? channels_.find(*parsed) : channels_.end();
   if (found == channels_.end()) {
-    if (token && gone_.contains(*token)) return reply.send(410, "Gone");
-    if (!std::exchange(stranger_told_, true)) log_.warning("channel", "a request with an unknown address was refused");
-    return reply.send(404, "there is no such trial");
+    if (parsed && gone_.contains(*parsed)) {
+      verdict.status = 410;
+      verdict.reason = "Gone";
+    } else if (!std::exchange(stranger_told_, true)) {
+      log_.warning("channel", "a request with an unknown address was refused");
+    }
+    return nullptr;
   }
   Channel& channel = found->second;
+  token = *parsed;
+  verdict.known = true;
   const std::string_view rest = slash == std::string_view::npos ? std::string_view() : path.substr(slash);
   constexpr std::string_view before = "/env/";
   const std::size_t last = rest.rfind('/');
   if (rest.substr(0, before.size()) != before || rest.substr(last + 1) != channel.trial ||
       rest.substr(before.size(), last - std::min(last, before.size())) != options_.environment)
-    return reply.send(404, "there is no such trial");
+    return nullptr;
+  verdict.status = 0;
+  return &channel;
+}
 
-  if (request.method == "PUT") return handle_put(channel, request, std::move(reply));
-  if (request.method == "GET") return handle_poll(channel, *token, std::move(reply));
-  reply.send(405, "a trial's channel takes PUT and GET");
+NNI_INLINE net::Screening ChannelCore::screen(const net::Request& request) {
+  net::Screening verdict;
+  Token token;
+  if (find(request.path, verdict, token) && request.method != "PUT" && request.method != "GET") {
+    verdict.status = 405;
+    verdict.reason = "a trial's channel takes PUT and GET";
+  }
+  return verdict;
+}
+
+// The run may have ended while the body came.
+NNI_INLINE void ChannelCore::handle(const net::Request& request, net::Responder reply) {
+  net::Screening verdict;
+  Token token;
+  Channel* const channel = find(request.path, verdict, token);
+  if (!channel) return reply.send(verdict.status, verdict.reason);
+  if (request.method == "PUT") return handle_put(*channel, request, std::move(reply));
+  handle_poll(*channel, token, std::move(reply));
+}
+
+// What is large is not kept in two places longer than needed.
+NNI_INLINE Result<ChannelCommand> decode_command_of(const net::Request& request) {
+  if (request.body.size() <= part_bytes) return decode_command(request.body);
+  const std::string body = request.take_body();
+  return decode_command(body);
 }
 
 NNI_INLINE void ChannelCore::handle_put(Channel& channel, const net::Request& request, net::Responder reply) {
   const TimePoint now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  if (request.content_type == batch_media_type) return handle_batch(channel, request, std::move(reply), now);
   ChannelMessage message;
   message.run = channel.run;
-  if (request.content_type == batch_media_type) {
-    Result<Batch> batch = decode_batch(request.body, channel.run, now);
-    if (!batch) return reply.send(400, batch.error().message());
-    message.metrics = std::move(batch->metrics);
-    message.garbage = std::move(batch->garbage);
-    message.answer_ = batch_answer(batch->count);
-    if (batch->count == 0) return reply.send(200, message.answer_);
-    return deliver(std::move(message), std::move(reply));
-  }
-
-  Result<ChannelCommand> command = decode_command(request.body);
+  Result<ChannelCommand> command = decode_command_of(request);
   if (!command) {
     message.garbage.push_back(command.error().message());
     return deliver(std::move(message), std::move(reply));
@@ -291,6 +187,7 @@ NNI_INLINE void ChannelCore::handle_put(Channel& channel, const net::Request& re
       return answer_polls(channel);
     case CommandType::metric: {
       Result<MetricPayload> payload = decode_metric_payload(command->text);
+      std::string().swap(command->text);  // it may be large
       if (payload) {
         message.metrics.emplace_back(channel.run, payload->kind, payload->sequence, std::move(payload->value), now);
       } else {
@@ -300,17 +197,10 @@ NNI_INLINE void ChannelCore::handle_put(Channel& channel, const net::Request& re
     }
     case CommandType::parameter:
     case CommandType::other:
-      message.garbage.push_back("a trial does not send this command: " + shortened(request.body));
+      message.garbage.push_back("a trial does not send this command: " + shortened(command->text));
       return deliver(std::move(message), std::move(reply));
   }
 }
-
-NNI_INLINE void ChannelCore::deliver(ChannelMessage message, net::Responder reply) {
-  message.reply_ = std::move(reply);
-  handler_(std::move(message));
-}
-
-// ---- parameters
 
 NNI_INLINE bool ChannelCore::has_parameters(const Channel& channel) const noexcept {
   if (channel.phases) return channel.wanted && (channel.taken ? !channel.next.empty() : !channel.record.empty());
@@ -396,16 +286,20 @@ NNI_INLINE bool ChannelCore::settled_after(std::size_t turns) const noexcept {
 
 // What a dead process had sent lies in the buffers of its sockets. A turn of the event loop asks for the sockets
 // that are readable and handles them: one turn accepts a connection, the next ones read it.
-NNI_INLINE awaitable<void> ChannelCore::settle() {
+NNI_INLINE awaitable<void> ChannelCore::settle(RunId run) {
   const std::shared_ptr<ChannelCore> keep = shared_from_this();
   for (std::size_t turn = 0; !settled_after(turn); ++turn)
     co_await boost::asio::post(executor_, boost::asio::use_awaitable);
+  while (!stopped_ && is_pending(run)) co_await part_given_.wait();
 }
 
 NNI_INLINE void ChannelCore::stop() {
+  stopped_ = true;
   for (auto& entry : channels_) release_polls(entry.second, 410, "Gone");
   timer_.cancel();
   server_.stop();
+  pending_.clear();
+  part_given_.notify();
 }
 
 NNI_INLINE awaitable<void> ChannelCore::close() {
@@ -466,7 +360,7 @@ NNI_INLINE std::string ChannelServer::token(RunId run) const {
 
 NNI_INLINE void ChannelServer::expect_phases(RunId run) { core_->expect_phases(run); }
 NNI_INLINE void ChannelServer::send(RunId run, std::string record) { core_->send(run, std::move(record)); }
-NNI_INLINE awaitable<void> ChannelServer::settle(RunId) { return core_->settle(); }
+NNI_INLINE awaitable<void> ChannelServer::settle(RunId run) { return core_->settle(run); }
 NNI_INLINE void ChannelServer::dismiss(RunId run) { core_->dismiss(run); }
 NNI_INLINE awaitable<void> ChannelServer::close() { return core_->close(); }
 

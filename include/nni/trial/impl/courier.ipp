@@ -23,8 +23,10 @@ class Courier::Attempts {
  public:
   explicit Attempts(Courier& courier) : courier_(courier), pause_(courier.options_.first_pause) {}
 
-  // Waits before the next attempt; throws the reason of the last one when time is up.
+  // Waits before the next attempt; throws the reason of the last one when time is up. A manager that was reached and is slow
+  // is no manager that is away.
   void failed() {
+    if (courier_.slow_) return worked();
     const SteadyPoint now = std::chrono::steady_clock::now();
     if (!since_) since_ = now;
     if (now - *since_ >= courier_.options_.patience)
@@ -49,7 +51,9 @@ class Courier::Attempts {
 };
 
 NNI_INLINE Courier::Courier(const Settings& settings, CourierOptions options)
-    : trial_id_(settings.trial_id), options_(options), link_(settings.channel) {}
+    : trial_id_(settings.trial_id),
+      options_(options),
+      link_(settings.channel, std::chrono::seconds(10), options.answer_limit) {}
 
 NNI_INLINE void Courier::abort() noexcept {
   {
@@ -77,9 +81,12 @@ NNI_INLINE std::optional<LinkAnswer> Courier::attempt(
     if (!detail::is_passing(answer.status)) return answer;
     trouble_ = "the manager answers with HTTP status " + std::to_string(answer.status);
   } catch (const Error& error) {
-    if (error.code() != Errc::connection_lost) throw;
+    slow_ = error.code() == Errc::timed_out;
+    if (!slow_ && error.code() != Errc::connection_lost) throw;
     trouble_ = error.message();
+    return std::nullopt;
   }
+  slow_ = false;
   return std::nullopt;
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <cstring>
+
 #include <nni/trial/json_scanner.hpp>
 
 namespace nni::trial::detail {
@@ -29,6 +32,23 @@ NNI_INLINE std::size_t utf8_length(std::string_view text) noexcept {
 NNI_INLINE bool is_plain(char letter) noexcept {
   const auto code = static_cast<unsigned char>(letter);
   return code >= 0x20 && code < 0x80;
+}
+
+/// The length of the run of characters at the start of the text that stand for themselves in a string: plain ones, and
+/// neither quotes nor backslashes. Eight are looked at together, since a value may have millions.
+NNI_INLINE std::size_t plain_run(std::string_view text) noexcept {
+  constexpr std::uint64_t ones = 0x0101010101010101U;
+  constexpr std::uint64_t tops = 0x8080808080808080U;
+  // Has a top bit for each byte that is zero, and perhaps for bytes above one: which byte it is, the loop below finds.
+  const auto zeros = [](std::uint64_t word) { return (word - ones) & ~word & tops; };
+  std::size_t at = 0;
+  for (std::uint64_t word = 0; text.size() - at >= sizeof word; at += sizeof word) {
+    std::memcpy(&word, text.data() + at, sizeof word);
+    const std::uint64_t control = (word - ones * 0x20U) & ~word & tops;
+    if ((word & tops) != 0 || control != 0 || zeros(word ^ ones * '"') != 0 || zeros(word ^ ones * '\\') != 0) break;
+  }
+  while (at < text.size() && is_plain(text[at]) && text[at] != '"' && text[at] != '\\') ++at;
+  return at;
 }
 
 NNI_INLINE void append_utf8(std::string& text, unsigned point) {
@@ -91,9 +111,9 @@ NNI_INLINE bool JsonScanner::string(std::string& value) {
   value.clear();
   if (!accept('"')) return false;
   while (at_ < text_.size()) {
-    const std::size_t from = at_;
-    while (at_ < text_.size() && is_plain(text_[at_]) && text_[at_] != '"' && text_[at_] != '\\') ++at_;
-    value.append(text_, from, at_ - from);
+    const std::size_t run = plain_run(text_.substr(at_));
+    value.append(text_, at_, run);
+    at_ += run;
     if (at_ == text_.size()) return false;
     const char letter = text_[at_];
     if (letter == '"') {
@@ -142,7 +162,9 @@ NNI_INLINE bool JsonScanner::string(std::string& value) {
 
 NNI_INLINE bool JsonScanner::pass_string() noexcept {
   ++at_;  // the opening quote
-  while (at_ < text_.size()) {
+  while (true) {
+    at_ += plain_run(text_.substr(at_));
+    if (at_ == text_.size()) return false;
     const char letter = text_[at_];
     if (letter == '"') {
       ++at_;
@@ -156,15 +178,10 @@ NNI_INLINE bool JsonScanner::pass_string() noexcept {
         return false;
       continue;
     }
-    if (is_plain(letter)) {
-      ++at_;
-      continue;
-    }
     const std::size_t length = utf8_length(text_.substr(at_));
-    if (length < 2) return false;
+    if (length < 2) return false;  // a control character, or not UTF-8
     at_ += length;
   }
-  return false;
 }
 
 NNI_INLINE bool JsonScanner::pass_word(std::string_view word) noexcept {

@@ -7,8 +7,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -49,7 +51,8 @@ NNI_INLINE int connect_within(int socket, const sockaddr* address, socklen_t siz
 
 }  // namespace detail
 
-NNI_INLINE Link::Link(std::string_view url, Duration connect_timeout) : connect_timeout_(connect_timeout) {
+NNI_INLINE Link::Link(std::string_view url, Duration connect_timeout, Duration answer_limit)
+    : connect_timeout_(connect_timeout), answer_limit_(answer_limit) {
   Result<net::Url> parsed = net::parse_url(url);
   if (!parsed) throw config_error("NNI_TRIAL_COMMAND_CHANNEL", parsed.error().message());
   url_ = std::move(*parsed);
@@ -103,14 +106,23 @@ NNI_INLINE void Link::connect() {
   throw detail::link_lost("cannot connect to " + url_.authority(), failure);
 }
 
+// Waits until the socket is ready or was shut down by `abort`.
+NNI_INLINE void Link::wait(short events) {
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(until_ - std::chrono::steady_clock::now()).count();
+  if (left <= 0)
+    throw Error(Errc::timed_out, "the channel to the manager: no complete answer within " + to_string(answer_limit_));
+  pollfd waiting{socket_, events, 0};
+  ::poll(&waiting, 1, static_cast<int>(std::min<long long>(left, 1'000'000)) + 1);
+}
+
 NNI_INLINE void Link::send_all(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent > 0) {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      pollfd waiting{socket_, POLLOUT, 0};
-      ::poll(&waiting, 1, -1);
+      wait(POLLOUT);
     } else if (errno != EINTR) {
       throw detail::link_lost("sending failed", errno);
     }
@@ -119,6 +131,7 @@ NNI_INLINE void Link::send_all(std::string_view bytes) {
 
 NNI_INLINE void Link::receive_more() {
   std::array<char, 16 * 1024> bytes;
+  if (std::chrono::steady_clock::now() >= until_) wait(POLLIN);  // also of a server that never pauses
   while (true) {
     const ssize_t size = ::recv(socket_, bytes.data(), bytes.size(), 0);
     if (size > 0) {
@@ -127,8 +140,7 @@ NNI_INLINE void Link::receive_more() {
     }
     if (size == 0) throw detail::link_lost("the manager closed the connection");
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      pollfd waiting{socket_, POLLIN, 0};
-      ::poll(&waiting, 1, -1);
+      wait(POLLIN);
     } else if (errno != EINTR) {
       throw detail::link_lost("receiving failed", errno);
     }
@@ -136,9 +148,17 @@ NNI_INLINE void Link::receive_more() {
 }
 
 NNI_INLINE LinkAnswer Link::receive() {
+  constexpr std::size_t most_bytes = 64 * 1024 * 1024;
+  const auto check = [](std::size_t bytes) {
+    if (bytes > most_bytes) throw Error(Errc::protocol, "the channel to the manager: an answer has more than 64 MiB");
+  };
+  constexpr int most_interim = 16;  // answers that only say that there will be one
+  int interim = 0;
   LinkAnswer answer;
   net::ResponseHead head;
   do {
+    if (interim++ > most_interim)
+      throw Error(Errc::protocol, "the channel to the manager: interim answers without end");
     while (true) {
       std::optional<net::ResponseHead> complete = net::parse_response_head(input_).value();
       if (complete) {
@@ -152,15 +172,22 @@ NNI_INLINE LinkAnswer Link::receive() {
   answer.status = head.status;
 
   if (head.framing == net::BodyFraming::length) {
+    check(head.content_length);
     while (input_.size() < head.content_length) receive_more();
     answer.body = input_.substr(0, head.content_length);
     input_.erase(0, head.content_length);
   } else if (head.framing == net::BodyFraming::chunked) {
     net::ChunkDecoder decoder;
-    while (!decoder.feed(input_, answer.body).value()) receive_more();
+    while (!decoder.feed(input_, answer.body).value()) {
+      check(answer.body.size());
+      receive_more();
+    }
   } else if (head.framing == net::BodyFraming::until_close) {
     try {
-      while (true) receive_more();
+      while (true) {
+        receive_more();
+        check(input_.size());
+      }
     } catch (const Error& error) {
       if (error.code() != Errc::connection_lost) throw;
     }
@@ -172,6 +199,7 @@ NNI_INLINE LinkAnswer Link::receive() {
 
 NNI_INLINE LinkAnswer Link::exchange_once() {
   if (socket_ < 0) connect();
+  until_ = std::chrono::steady_clock::now() + answer_limit_;
   send_all(request_);
   return receive();
 }

@@ -219,35 +219,66 @@ NNI_INLINE void append_to_batch(std::string& text, MetricKind kind, std::uint32_
   text += '\n';
 }
 
+namespace detail {
+
+// One value in the body of a batch.
+struct Framed {
+  MetricKind kind = MetricKind::intermediate;
+  std::uint32_t sequence = 0;
+  std::string_view value;
+};
+
+// Takes the first value from a batch; false when its framing is broken.
+NNI_INLINE bool take_framed(std::string_view& rest, Framed& framed) noexcept {
+  if (rest.size() < 2 || (rest[0] != 'i' && rest[0] != 'f') || rest[1] != ' ') return false;
+  framed.kind = rest[0] == 'f' ? MetricKind::final : MetricKind::intermediate;
+  const char* const last = rest.data() + rest.size();
+  const auto index = std::from_chars(rest.data() + 2, last, framed.sequence);
+  if (index.ec != std::errc{} || index.ptr == last || *index.ptr != ' ') return false;
+  std::size_t length = 0;
+  const auto size = std::from_chars(index.ptr + 1, last, length);
+  if (size.ec != std::errc{} || size.ptr == last || *size.ptr != '\n') return false;
+  const std::string_view behind(size.ptr + 1, static_cast<std::size_t>(last - size.ptr) - 1);
+  if (behind.size() <= length || behind[length] != '\n') return false;
+  framed.value = behind.substr(0, length);
+  rest = behind.substr(length + 1);
+  return true;
+}
+
+}  // namespace detail
+
+NNI_INLINE std::optional<std::size_t> count_batch(std::string_view text) noexcept {
+  std::size_t count = 0;
+  detail::Framed framed;
+  for (; !text.empty(); ++count)
+    if (!detail::take_framed(text, framed)) return std::nullopt;
+  return count;
+}
+
+NNI_INLINE std::size_t batch_part(std::string_view text, std::size_t values, std::size_t bytes) noexcept {
+  std::string_view rest = text;
+  detail::Framed framed;
+  for (std::size_t count = 0; count < values && !rest.empty(); ++count) {
+    std::string_view next = rest;
+    if (!detail::take_framed(next, framed)) break;
+    if (count != 0 && text.size() - next.size() > bytes) break;
+    rest = next;
+  }
+  return text.size() - rest.size();
+}
+
 NNI_INLINE Result<Batch> decode_batch(std::string_view text, RunId run, TimePoint when) {
   Batch batch;
   std::string_view rest = text;
   batch.metrics.reserve(std::min<std::size_t>(text.size() / 16 + 1, 4096));
+  detail::Framed framed;
   while (!rest.empty()) {
-    const auto broken = [&] { return detail::not_understood("the framing of a batch is broken", rest); };
-    MetricKind kind = MetricKind::intermediate;
-    if (rest[0] == 'f')
-      kind = MetricKind::final;
-    else if (rest[0] != 'i')
-      return broken();
-    if (rest.size() < 2 || rest[1] != ' ') return broken();
-    const char* const last = rest.data() + rest.size();
-    std::uint32_t sequence = 0;
-    const auto index = std::from_chars(rest.data() + 2, last, sequence);
-    if (index.ec != std::errc{} || index.ptr == last || *index.ptr != ' ') return broken();
-    std::size_t length = 0;
-    const auto size = std::from_chars(index.ptr + 1, last, length);
-    if (size.ec != std::errc{} || size.ptr == last || *size.ptr != '\n') return broken();
-    const std::string_view behind(size.ptr + 1, static_cast<std::size_t>(last - size.ptr) - 1);
-    if (behind.size() <= length || behind[length] != '\n') return broken();
-
-    const std::string_view value = behind.substr(0, length);
-    if (is_json_text(value))
-      batch.metrics.emplace_back(run, kind, sequence, std::string(value), when);
+    if (!detail::take_framed(rest, framed)) return detail::not_understood("the framing of a batch is broken", rest);
+    if (is_json_text(framed.value))
+      batch.metrics.emplace_back(run, framed.kind, framed.sequence, std::string(framed.value), when);
     else
-      batch.garbage.push_back(shortened(value));
+      batch.garbage.push_back(shortened(framed.value));
     ++batch.count;
-    rest = behind.substr(length + 1);
   }
   return batch;
 }
