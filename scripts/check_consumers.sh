@@ -89,6 +89,18 @@ single_header() {
   g++ "$build"/objects/*.o -pthread -lsqlite3 -o "$build/program" && "$build/program"
 }
 
+# One unit with the bodies and one that expects them in the library: GNU ld names what is wrong.
+mixed_modes() {
+  local build=$work/mixed include=$root/include
+  mkdir -p "$build" && printf '#include <nni/core/error.hpp>\nint main() {}\n' >"$build/one.cpp" &&
+    printf '#include <nni/core/error.hpp>\n' >"$build/other.cpp" &&
+    g++ -std=c++20 -I "$include" -c "$build/one.cpp" -o "$build/one.o" &&
+    g++ -std=c++20 -I "$include" -DNNI_SEPARATE_COMPILATION -c "$build/other.cpp" -o "$build/other.o" || return
+  g++ -fuse-ld=bfd "$build/one.o" "$build/other.o" -o "$build/program" 2>"$build/errors" && return 1
+  cat "$build/errors"
+  grep -q nni_some_units_are_header_only_and_others_compiled "$build/errors"
+}
+
 step "installing the library" install_library
 step "find_package: header-only, and compiled" find_package_consumer
 step "find_package: components that are missing or unknown" components
@@ -100,5 +112,7 @@ else
   echo "== FetchContent: skipped, because this is no git repository" && skipped=$((skipped + 1))
 fi
 step "single header: three units, one with the bodies" single_header
+step "single header: no part and each part, without optimization" scripts/single_header.sh --short
+step "units of two build modes in one program are refused" mixed_modes
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

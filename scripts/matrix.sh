@@ -19,6 +19,10 @@ rm -f "$CCACHE_STATSLOG"
 row "gcc 12, Debug, ASan+UBSan: crash points, 350 random kills, sabotage" scripts/crash.sh --full --no-install
 row "gcc 12, Debug, ASan+UBSan: 1,000 losses of power for each store" scripts/power_loss.sh
 row "gcc 12, Debug, ASan+UBSan: ten minutes of random experiments, operations and faults" scripts/soak.sh 10 --no-install
+row "gcc 12 and clang 19: single header, 40 modes" scripts/single_header.sh
+row "gcc 12: each header alone, in four modes" scripts/check_headers.py
+row "clang 19: each header alone, in four modes" scripts/check_headers.py --compiler clang++-19
+row "clang 19, ASan+UBSan: fuzz targets, two processor minutes each" scripts/fuzz.sh 120
 row "clang 19, libc++: single header" scripts/portability.sh libcxx
 row "clang 19, libstdc++: single header" scripts/portability.sh libstdcxx
 row "gcc 12, -O2: single header, warnings are errors" scripts/portability.sh optimised

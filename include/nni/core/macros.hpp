@@ -104,15 +104,15 @@ struct NeedsProcess {
 
 // Units with the bodies and units that expect them in a library define the same functions differently. A linker cannot see
 // that, but GNU ld refuses a symbol that is thread-local in some units only, and prints its name (mold accepts it).
-extern "C" {
-#if NNI_HEADER_ONLY
-[[gnu::used]] inline thread_local char nni_some_units_are_header_only_and_others_compiled = 0;
-#else
-extern char nni_some_units_are_header_only_and_others_compiled;
-#endif
-}
 #if !NNI_HEADER_ONLY
+extern "C" {
+extern char nni_some_units_are_header_only_and_others_compiled;
+}
 namespace nni::detail {
 [[gnu::used]] inline const char* const build_mode = &nni_some_units_are_header_only_and_others_compiled;
+}
+#else
+extern "C" {
+[[gnu::used]] inline thread_local char nni_some_units_are_header_only_and_others_compiled = 0;
 }
 #endif
