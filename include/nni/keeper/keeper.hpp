@@ -100,6 +100,10 @@ class Keeper {
   /// Stops all runs.
   void kill_all(StopReason why);
 
+  /// Stops all runs because this process was sent SIGTERM, as the end of an experiment does. Whoever shuts a machine down
+  /// sends it to all processes at once: an end by the same signal, before or after this call, is none of the trial's own.
+  void stop_by_signal();
+
   /// Queues a parameter `record` (docs/formats/trial-channel.md) for `run`, which lives.
   void send(RunId run, std::string record);
 

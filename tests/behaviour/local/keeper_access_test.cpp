@@ -166,6 +166,54 @@ CO_TEST_CASE("local: SIGTERM to a keeper decides nothing about its trials, and a
   co_await local.clean_up();
 }
 
+CO_TEST_CASE(
+    "local: a trial that gets SIGTERM together with its keeper has not failed, as in a shutdown of the machine",
+    "[local][access]") {
+  Place place;
+  Fifo there(ctx, place, "there");
+  {
+    ManagerProcess manager(ctx, place, 1, "keep", {program("local_trial").string(), "tell", there.path(), "stop"});
+    co_await there.told();
+    co_await manager.line_of("submitted");
+    manager.kill();
+  }
+  const pid_t keeper = place.keeper();
+  const std::vector<process::Identity> trials = place.processes();
+  REQUIRE(trials.size() == 1);
+
+  // Stopped, so that it notices both at once.
+  REQUIRE(::kill(keeper, SIGSTOP) == 0);
+  REQUIRE(::kill(trials[0].pid, SIGTERM) == 0);
+  REQUIRE(::kill(keeper, SIGTERM) == 0);
+  REQUIRE(::kill(keeper, SIGCONT) == 0);
+  co_await ended(ctx, keeper);
+  platforms::Local local = place.local();
+  co_await local.start(ctx);
+  std::vector<Intent> intents{intent_of(run_of(1))};
+  const std::vector<JobReport> reports = co_await local.adopt(std::move(intents));
+
+  REQUIRE(reports.at(0).state == JobReport::State::ended);
+  CHECK(reports.at(0).end.kind == EndKind::killed);
+  CHECK(reports.at(0).end.why == StopReason::experiment_end);
+  co_await local.clean_up();
+}
+
+CO_TEST_CASE("local: a trial that is sent SIGTERM alone was ended by that signal", "[local][access]") {
+  Place place;
+  Fifo there(ctx, place, "there");
+  platforms::Local local = place.local();
+  co_await local.start(ctx);
+  co_await submit(local, trial_form(1, "tell " + there.path() + " stop"));
+  co_await there.told();
+
+  REQUIRE(::kill(place.processes().at(0).pid, SIGTERM) == 0);
+  const JobEnded end = co_await next_end(local);
+
+  CHECK(end.end.kind == EndKind::signalled);
+  CHECK(end.end.code == SIGTERM);
+  co_await local.clean_up();
+}
+
 CO_TEST_CASE("local: a manager whose keeper is ended by SIGTERM does not take that for the user's decision",
              "[local][access]") {
   Place place;

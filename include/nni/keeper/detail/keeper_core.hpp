@@ -150,6 +150,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   std::function<void()> idle_listener_;
   Spool spool_;
   std::optional<trial::ChannelServer> channel_;
+  bool stopped_by_signal_ = false;
 
   void check_idle() {
     if (idle_listener_ && runs_.empty() && spool_.written_end() == spool_.next_position()) idle_listener_();
@@ -189,7 +190,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   void fail_start(RunId run, std::string reason);
   void ended(const process::Exit& exit);
   std::vector<process::Identity> strays_of(RunId run) const;
-  awaitable<void> settle_and_end(RunId run, JobEnd end);
+  awaitable<void> settle_and_end(RunId run, JobEnd end, bool by_sigterm);
   void record_end(RunId run, Run& state, JobEnd end);
   void received(trial::ChannelMessage message);
   std::uint64_t append(const Record& record, bool keep = false);

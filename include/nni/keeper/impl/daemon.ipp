@@ -85,6 +85,7 @@ class Daemon::Core {
       if (failure) return;
       // As the machine shuts down, for instance. Nobody decided about the trials: a resume runs them again.
       log_.warning("keeper", "ended by SIGTERM: all trials are stopped, and run again when the experiment is resumed");
+      keeper_->stop_by_signal();
       stop(StopReason::experiment_end);
     });
     first_manager_timer_.expires_after(detail::first_manager_limit);

@@ -30,6 +30,10 @@ NNI_INLINE bool Keeper::enter_life(const std::string& life) { return core_->ente
 NNI_INLINE std::string Keeper::start(StartOrder order) { return core_->start(std::move(order)); }
 NNI_INLINE void Keeper::kill(RunId run, StopReason why) { core_->kill(run, why); }
 NNI_INLINE void Keeper::kill_all(StopReason why) { core_->kill_all(why); }
+NNI_INLINE void Keeper::stop_by_signal() {
+  core_->stopped_by_signal_ = true;
+  core_->kill_all(StopReason::experiment_end);
+}
 NNI_INLINE void Keeper::send(RunId run, std::string record) { core_->send(run, std::move(record)); }
 NNI_INLINE void Keeper::acknowledge(const std::vector<AcknowledgedRange>& ranges) { core_->acknowledge(ranges); }
 NNI_INLINE void Keeper::on_records(Listener listener) { core_->listener_ = std::move(listener); }

@@ -5,6 +5,7 @@
 #if NNI_WITH_PROCESS
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 
@@ -14,6 +15,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include <nni/core/crash_point.hpp>
 #include <nni/files/open.hpp>
@@ -23,6 +25,9 @@ namespace nni::keeper::detail {
 
 /// So many starts per turn of the loop: each blocks it until the program runs, and messages must not wait for all.
 inline constexpr int starts_per_turn = 4;
+
+/// A shutdown sends SIGTERM to a trial and to its keeper within this time.
+inline constexpr std::chrono::milliseconds shutdown_spread{250};
 
 /// Signals the group of a trial, and its first process also where that has gone to another group. It is not waited for
 /// yet, so that its id is nobody else's.
@@ -198,10 +203,13 @@ NNI_INLINE void KeeperCore::ended(const process::Exit& exit) {
     end.kind = EndKind::lost;
     end.message = "another part of the program waited for the trial's process and took its exit code";
   }
-  if (!state.has_reported) return record_end(run, state, std::move(end));
+  const bool by_sigterm =
+      (end.kind == EndKind::signalled && exit.code == SIGTERM) ||
+      (end.kind == EndKind::exited && exit.code == 128 + SIGTERM);
+  if (!state.has_reported && !by_sigterm) return record_end(run, state, std::move(end));
   // Its last message may still lie in a socket.
   state.settling = true;
-  boost::asio::co_spawn(executor_, settle_and_end(run, std::move(end)), boost::asio::detached);
+  boost::asio::co_spawn(executor_, settle_and_end(run, std::move(end), by_sigterm), boost::asio::detached);
 }
 
 /// What a trial left in other groups and without a parent, told by the variable that it was started with.
@@ -221,8 +229,18 @@ NNI_INLINE std::vector<process::Identity> KeeperCore::strays_of(RunId run) const
   return found;
 }
 
-NNI_INLINE awaitable<void> KeeperCore::settle_and_end(RunId run, JobEnd end) {
+NNI_INLINE awaitable<void> KeeperCore::settle_and_end(RunId run, JobEnd end, bool by_sigterm) {
   const std::shared_ptr<KeeperCore> keep = shared_from_this();
+  if (by_sigterm && !stopped_by_signal_) {
+    boost::asio::steady_timer own_signal(executor_);
+    own_signal.expires_after(shutdown_spread);
+    co_await own_signal.async_wait(boost::asio::use_awaitable);
+  }
+  if (by_sigterm && stopped_by_signal_) {
+    end.kind = EndKind::killed;
+    end.why = StopReason::experiment_end;
+    end.message = "ended by SIGTERM together with its keeper";
+  }
   auto settling = channel_->settle(run);
   co_await std::move(settling);
   if (!closed_) record_end(run, runs_.at(run), std::move(end));
