@@ -13,3 +13,4 @@
 #include <nni/async/impl/task_group.ipp>
 #include <nni/async/impl/timeout.ipp>
 #include <nni/async/impl/waiting.ipp>
+#include <nni/async/impl/yield.ipp>

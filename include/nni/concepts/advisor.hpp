@@ -21,8 +21,10 @@ namespace nni {
 ///  1. `start` is called once; what follows may come in any order;
 ///  2. after `request(n)` it orders n trials, or fewer followed by `NoMoreTrials`;
 ///  3. `report` is called for every intermediate value of a run, in order, and for the first final one, or for every final
-///     one when the advisor has a member `hears_every_final`; `trial_ended` once per trial, after its last `report`;
-///  4. `next_order` is cancellable without losing an order; an order to kill a trial that has ended is harmless;
+///     one of an advisor with `static constexpr bool hears_every_final = true`; `trial_ended` once per trial, after its last
+///     `report`;
+///  4. `next_order` is cancellable without losing an order; an order to kill a trial that has ended is harmless; while
+///     10,000 ordered trials wait for a place, no further order is taken;
 ///  5. `stop` ends whatever it started, within the context's shutdown limit.
 ///
 /// What an earlier manager's advisor had learnt is told between `start` and the first `request`, where there are members
@@ -45,5 +47,25 @@ concept Advisor =
       { a.next_order() } -> AwaitableOf<Order>;
       { a.stop() } -> AwaitableOf<void>;
     };
+
+/// True for an advisor with `static constexpr bool hears_every_final = true`: it is given every final value of a run, not
+/// only the first.
+/// @tparam A  models `Advisor`
+template <class A>
+inline constexpr bool hears_every_final = false;
+
+template <class A>
+  requires requires { A::hears_every_final; }
+inline constexpr bool hears_every_final<A> = A::hears_every_final;  ///< the value of the member
+
+/// True for an advisor with `static constexpr bool brings_commands = true`: it gives trials their commands, so an
+/// experiment may leave out `trial_command`.
+/// @tparam A  models `Advisor`
+template <class A>
+inline constexpr bool brings_commands = false;
+
+template <class A>
+  requires requires { A::brings_commands; }
+inline constexpr bool brings_commands<A> = A::brings_commands;  ///< the value of the member
 
 }  // namespace nni

@@ -15,11 +15,14 @@ namespace nni {
 ///
 /// A model promises:
 ///  1. `start` is called once, before anything else, with the direction of the objective;
-///  2. `assess` is called after each intermediate result of a run with all of its numbers so far, oldest first;
-///     its verdict depends on these and on the histories seen before, not on time;
-///  3. `trial_ended` is called once per run; a history counts for comparisons only after it ended;
-///  4. after a resume each stored history is given once, whole, through `assess` and then `trial_ended`; the verdicts
-///     are ignored.
+///  2. `assess` is called after each intermediate result of a run with all of its numbers so far, oldest first, in the
+///     order in which the results of all runs arrived; its verdict depends on these and on the histories seen before, not
+///     on time;
+///  3. `trial_ended` is called once per run; a run may be compared with others that have not ended;
+///  4. after a resume each stored history is given once, whole, through `assess`, in the order of trial ids: those of
+///     ended trials, with `trial_ended` after each, then those of runs that have not ended. The verdicts are ignored, and
+///     later ones are as if the histories had been given step by step: an assessor looks at every step of a history that
+///     it has not seen, not only at the last.
 ///
 /// @tparam A  policy type; declares `using role = nni::role::assessor;`
 /// @see nni::assessing::MedianStop, docs/how-to/assessor.md

@@ -65,8 +65,9 @@ using Change = std::variant<SetConcurrency, SetMaxTrials, SetMaxDuration, Update
 /// is asked for before `run` happens when it begins.
 ///
 /// Every request answers true when it was taken, and false when the experiment has ended: then nothing happens. One that
-/// is taken while the experiment comes to its end may be too late for this run; it is recorded, for a resume. None of them
-/// waits, except `wait_until_recorded`.
+/// is taken while the experiment comes to its end may be too late for this run; it is recorded, for a resume. A request
+/// that follows another one of its kind before that was carried out replaces it, so a program may ask at any rate. None of
+/// them waits, except `wait_until_recorded`, and `cancel` while 10,000 trials are about to be cancelled.
 class Control {
  public:
   /// Where the experiment is.
@@ -114,9 +115,10 @@ class Control {
   bool cancel(TrialId trial) const;
 
   /// Waits until every change that was asked for so far is recorded so that it survives a loss of power. Not on the
-  /// experiment's thread (not in an observer), where it would wait for itself; before `run` it waits for `run`. When the
-  /// experiment ends meanwhile, it waits for the last record.
+  /// experiment's thread, where it would wait for itself; before `run` it waits for `run`. When the experiment ends
+  /// meanwhile, it waits for the last record.
   /// @returns true when it is recorded; false when the experiment ended without, and `phase()` says so
+  /// @throws Error  `Errc::unsupported` on the experiment's thread, for instance in an observer
   bool wait_until_recorded() const;
 
   /// How the experiment stands, not older than the last turn of its loop. Before `run`, and for a moment when the first

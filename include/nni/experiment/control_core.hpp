@@ -1,11 +1,17 @@
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <vector>
+#include <thread>
+#include <unordered_set>
+#include <variant>
 
 #include <boost/asio/any_io_executor.hpp>
 
@@ -17,6 +23,10 @@ namespace nni::detail {
 /// What the handles of an experiment share with it: a queue of requests in one direction, a snapshot in the other.
 ///
 /// The lock is held for moments only. Requests are posted under it, so the executor is never used after `end`.
+///
+/// Whatever the rate at which they are made, requests take a bounded part of the executor's time and of memory: one that
+/// waits to be carried out is replaced by the next of its kind, cancellations of one trial are one, and a few requests
+/// are carried out in each turn of the executor.
 class ControlCore : public std::enable_shared_from_this<ControlCore> {
  public:
   /// @param options        what `status` says before the experiment runs
@@ -26,8 +36,12 @@ class ControlCore : public std::enable_shared_from_this<ControlCore> {
   /// @name Any thread
   /// @{
 
-  /// Hands a request over. @returns false when the experiment has ended
+  /// Hands a request over. Waits while very many are under way, except on the experiment's thread.
+  /// @returns false when the experiment has ended
   bool ask(Change change);
+
+  /// True on the thread that carries requests out, between `begin` and `end`.
+  [[nodiscard]] bool is_on_executor() const;
 
   [[nodiscard]] bool updates_space() const noexcept { return updates_space_; }
   [[nodiscard]] Progress progress() const;
@@ -54,16 +68,26 @@ class ControlCore : public std::enable_shared_from_this<ControlCore> {
 
  private:
   // Shared, because a program that asks for nothing then knows nothing of what a change is made of.
-  using Requests = std::vector<std::shared_ptr<const Change>>;
+  using Requests = std::deque<std::shared_ptr<Change>>;
 
-  void drain();
+  static constexpr std::size_t most_requests = 10'000;
+  static constexpr std::size_t requests_per_turn = 64;
+
+  void drain(std::size_t limit);
+  void post_drain();
+  [[nodiscard]] std::shared_ptr<Change>* latest(const Change& change);
+  void forget(const Change& change);
 
   const bool updates_space_;
   std::atomic<bool> watched_ = false;
   mutable std::mutex mutex_;
   Control::Phase phase_ = Control::Phase::before;
   Requests changes_;
-  bool posted_ = false;  // `drain` will run
+  std::array<std::shared_ptr<Change>, std::variant_size_v<Change>> latest_;  // of these, by kind
+  std::unordered_set<TrialId> cancelled_;                                    // of these, whose cancellations
+  std::condition_variable room_;
+  std::thread::id thread_;  // of the executor
+  bool posted_ = false;     // `drain` will run
   std::optional<boost::asio::any_io_executor> executor_;
   Progress progress_;
   std::function<void(const Change&)> carry_out_;  // only used on the executor

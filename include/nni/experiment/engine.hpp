@@ -29,6 +29,7 @@
 #include <nni/async/race.hpp>
 #include <nni/async/task_group.hpp>
 #include <nni/async/timeout.hpp>
+#include <nni/async/yield.hpp>
 #include <nni/concepts/trouble.hpp>
 #include <nni/core/crash_point.hpp>
 #include <nni/core/error.hpp>
@@ -114,6 +115,8 @@ class Engine {
     drop_submissions(written_);
     drop_submissions(synced_);
     if (group_) group_->spawn(give_up());
+    // A stop while records cannot be kept takes more messages, see `piles_up`.
+    make_room();
     wake();
   }
 
@@ -217,7 +220,7 @@ class Engine {
   void note_trouble(std::string& which, const std::string& reason) {
     which = reason;
     board_->set_trouble(!store_trouble_.empty() ? store_trouble_ : service_trouble_);
-    if (!in_trouble()) trouble_over_.notify();
+    make_room();
     wake();
   }
 
@@ -244,10 +247,31 @@ class Engine {
       board_->trial_ended(std::move(*ended->detail));
     } else if (const auto* later = std::get_if<RetryLater>(&action)) {
       retry_later(*later);
+    } else if (std::holds_alternative<Cancel>(action)) {
+      urgent_.push_back(std::move(action));
     } else {
       inbox_.push_back(std::move(action));
     }
     wake();
+  }
+
+  // The next effect that waits for nothing; a cancellation before everything else.
+  Action take_action() {
+    Queue<Action>& from = urgent_.empty() ? inbox_ : urgent_;
+    Action action = std::move(from.front());
+    from.pop_front();
+    return action;
+  }
+
+  // Effects that wait are bounded: sources that fill up faster than effects are carried out wait for room. A stop does
+  // not wait for a store that cannot write, whose queue would otherwise keep the ends of trials back.
+  [[nodiscard]] bool piles_up() const noexcept {
+    const std::size_t scale = stopping_ && !store_trouble_.empty() ? 10 : 1;
+    return written_.size() + synced_.size() >= scale * most_unwritten || inbox_.size() >= scale * most_undone;
+  }
+
+  void make_room() {
+    if (!piles_up()) room_.notify();
   }
 
   // ---- effects ------------------------------------------------------------------------------------------------
@@ -325,14 +349,20 @@ class Engine {
   // ---- decisions ----------------------------------------------------------------------------------------------
 
   awaitable<void> control_loop() {
-    while (true) {
+    for (unsigned steps = 1;; ++steps) {
       dirty_ = false;
-      while (!inbox_.empty()) {
-        Action action = std::move(inbox_.front());
-        inbox_.pop_front();
-        auto work = carry_out(std::move(action));
+      // What arrives meanwhile is for the next round: decisions are not put off for ever.
+      for (std::size_t left = inbox_.size(); left != 0 || !urgent_.empty(); ++steps) {
+        if (urgent_.empty()) --left;
+        auto work = carry_out(take_action());
         co_await std::move(work);
+        if (steps % steps_per_turn == 0) {
+          make_room();
+          auto others = async::yield(context_->executor());
+          co_await std::move(others);
+        }
       }
+      make_room();
       if (const std::size_t wanted = in_trouble() ? 0 : ledger_->wanted(); wanted != 0) {
         ledger_->requested(wanted);
         auto work = parts_.advisor.request(wanted);
@@ -346,14 +376,18 @@ class Engine {
         board_->set_active(active());
         board_->progress(ledger_->counts());
       }
-      if (ledger_->finished() && inbox_.empty() && !dirty_) {
+      if (ledger_->finished() && inbox_.empty() && urgent_.empty() && !dirty_) {
         group_->cancel();
         co_return;
       }
-      if (const std::string why = ledger_->cannot_start(); !why.empty() && !stopping_ && inbox_.empty() && !dirty_)
+      if (const std::string why = ledger_->cannot_start(); !why.empty() && !stopping_ && inbox_.empty() && urgent_.empty() && !dirty_)
         refuse_to_go_on(why);
       follow_status();
-      while (!dirty_) {
+      if (steps % steps_per_turn == 0) {
+        auto others = async::yield(context_->executor());
+        co_await std::move(others);
+      }
+      while (!dirty_ && inbox_.empty() && urgent_.empty()) {
         auto change = changed_.wait();
         co_await std::move(change);
       }
@@ -440,23 +474,31 @@ class Engine {
   std::vector<std::shared_ptr<std::promise<bool>>> unanswered_;  // who waits until everything is recorded
   std::vector<awaitable<void>> early_;                           // of them, those who asked before the loops ran
 
-  static constexpr std::size_t most_unwritten = 10'000;
-  static constexpr std::size_t most_settling = 256;
+  static constexpr unsigned steps_per_turn = 64;            // of a loop, before everything else that is ready runs
+  static constexpr std::size_t most_unwritten = 10'000;     // effects that wait for records
+  static constexpr std::size_t most_undone = 1'024;         // effects that wait for nothing but their turn
+  static constexpr std::size_t most_settling = 256;         // ended runs whose messages are waited for
+  static constexpr std::size_t most_ending = 4'096;         // these, and the ones that wait for their turn
+  static constexpr std::size_t most_sending = 256;          // parameters on their way to trials
+  static constexpr std::size_t most_waiting = 10'000;       // trials that an advisor may order ahead
 
   std::string store_trouble_;
   std::string service_trouble_;
-  async::event trouble_over_;
+  async::event room_;  // fewer effects wait
 
   StorePosition last_;
   Queue<Pending> written_;
   Queue<Pending> synced_;
   Queue<Action> inbox_;
+  Queue<Action> urgent_;  // before these
 
   std::vector<std::pair<JobEnded, bool>> ended_before_;  // adopted, messages not heard yet; lost with the manager
   std::unordered_map<RunId, std::optional<StopReason>> submitting_;  // being submitted, perhaps cancelled already
   std::size_t in_flight_ = 0;
   async::event in_flight_changed_;
   std::size_t settling_ = 0;
+  std::size_t ending_ = 0;
+  std::size_t sending_ = 0;
   async::event settled_;
 
   std::map<RunId, std::string> queued_;  // why platforms keep runs waiting, for people

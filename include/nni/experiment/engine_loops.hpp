@@ -21,8 +21,12 @@ awaitable<void> Engine<Parts>::lasting(awaitable<void> loop, const char* what) {
   }
 }
 
+// A source that always has something ready would keep everything else from running: each loop yields after a bounded
+// number of steps.
+
 template <class Parts>
 awaitable<void> Engine<Parts>::written_loop() {
+  unsigned steps = 0;
   while (true) {
     while (written_.empty()) {
       auto change = written_changed_.wait();
@@ -36,12 +40,19 @@ awaitable<void> Engine<Parts>::written_loop() {
       written_.pop_front();
       auto work = carry_out(std::move(action));
       co_await std::move(work);
+      if (++steps % steps_per_turn == 0) {
+        make_room();
+        auto others = async::yield(context_->executor());
+        co_await std::move(others);
+      }
     }
+    make_room();
   }
 }
 
 template <class Parts>
 awaitable<void> Engine<Parts>::synced_loop() {
+  unsigned steps = 0;
   while (true) {
     while (synced_.empty()) {
       auto change = synced_changed_.wait();
@@ -55,18 +66,29 @@ awaitable<void> Engine<Parts>::synced_loop() {
       synced_.pop_front();
       auto work = carry_out(std::move(action));
       co_await std::move(work);
+      if (++steps % steps_per_turn == 0) {
+        make_room();
+        auto others = async::yield(context_->executor());
+        co_await std::move(others);
+      }
     }
+    make_room();
   }
 }
 
 template <class Parts>
 awaitable<void> Engine<Parts>::message_loop() {
   Transition transition;
+  unsigned steps = 0;
   while (true) {
-    // What cannot be kept is not taken, so that those who report wait instead of filling the memory.
-    while (!store_trouble_.empty() && written_.size() >= most_unwritten) {
-      auto change = trouble_over_.wait();
+    // Back-pressure: a message that cannot be kept yet is left in the channel, and its sender waits.
+    while (piles_up()) {
+      auto change = room_.wait();
       co_await std::move(change);
+    }
+    if (++steps % steps_per_turn == 0) {
+      auto others = async::yield(context_->executor());
+      co_await std::move(others);
     }
     auto next = parts_.channel.next_message();
     TrialMessage message = co_await std::move(next);
@@ -84,7 +106,16 @@ awaitable<void> Engine<Parts>::message_loop() {
 template <class Parts>
 awaitable<void> Engine<Parts>::event_loop() {
   Transition transition;
+  unsigned steps = 0;
   while (true) {
+    while (ending_ >= most_ending) {
+      auto change = room_.wait();
+      co_await std::move(change);
+    }
+    if (++steps % steps_per_turn == 0) {
+      auto others = async::yield(context_->executor());
+      co_await std::move(others);
+    }
     auto next = parts_.service.next_event();
     JobEvent event = co_await std::move(next);
     if (const auto* started = std::get_if<JobStarted>(&event)) {
@@ -118,6 +149,7 @@ awaitable<void> Engine<Parts>::event_loop() {
 
 template <class Parts>
 awaitable<void> Engine<Parts>::settle(RunId run) {
+  ++ending_;
   while (settling_ >= most_settling) {
     auto turn = settled_.wait();
     co_await std::move(turn);
@@ -127,6 +159,7 @@ awaitable<void> Engine<Parts>::settle(RunId run) {
   co_await std::move(work);
   --settling_;
   settled_.notify_one();
+  if (ending_-- == most_ending) room_.notify();
 }
 
 template <class Parts>
@@ -153,7 +186,16 @@ awaitable<void> Engine<Parts>::settle_now(RunId run) {
 template <class Parts>
 awaitable<void> Engine<Parts>::order_loop() {
   Transition transition;
+  unsigned steps = 0;
   while (true) {
+    while (sending_ >= most_sending || ledger_->counts().waiting >= most_waiting) {
+      auto change = room_.wait();
+      co_await std::move(change);
+    }
+    if (++steps % steps_per_turn == 0) {
+      auto others = async::yield(context_->executor());
+      co_await std::move(others);
+    }
     auto next = parts_.advisor.next_order();
     Order order = co_await std::move(next);
     transition.clear();

@@ -153,6 +153,7 @@ template <class Parts>
 awaitable<void> Engine<Parts>::send_further(SendParameters what) {
   const std::optional<RunId> run = ledger_->live_run(what.trial);
   if (!run) co_return;
+  ++sending_;
   std::string failure;
   try {
     auto work = parts_.channel.send(*run, std::move(what.parameters));
@@ -161,6 +162,7 @@ awaitable<void> Engine<Parts>::send_further(SendParameters what) {
     if (group_->cancelled() && async::is_cancellation(std::current_exception())) throw;
     failure = error.what();
   }
+  if (sending_-- == most_sending) room_.notify();
   if (!failure.empty())
     context_->log().warning("experiment", "run " + to_string(*run) + " could not be sent parameters: " + failure);
 }

@@ -105,6 +105,7 @@ class Experiment {
   static_assert(detail::check_storage<storage_type>());
   static_assert(detail::check_store<store_type>());
   static_assert(detail::check_tuner<tuner_type>());
+  static_assert(detail::check_space_of_tuner<tuner_type>());
   static_assert(detail::check_assessor<assessor_type>());
   static_assert(MountsFrom<Service, storage_type>,
                 "the training service policy cannot mount this storage policy (nni::MountsFrom, promise 6 of "

@@ -108,8 +108,8 @@ Experiment<Service, Policies...>::Experiment(
       store_(detail::take_policy<role::data_store, datastore::Memory>(policies)),
       advisor_(make_advisor(policies)) {
   // An advisor that gives each trial its command may leave the common one out.
-  constexpr bool brings_commands = requires { advisor_type::brings_commands; };
-  check(options_, service_.capabilities().needs_command && !(brings_commands && options_.trial_command.empty()),
+  const bool commands_of_advisor = brings_commands<advisor_type> && options_.trial_command.empty();
+  check(options_, service_.capabilities().needs_command && !commands_of_advisor,
         hands_out_gpus<scheduler_type>);
   space_ = space_of(advisor_);
   control_ = std::make_shared<detail::ControlCore>(options_, Parts::updates_space);
@@ -162,7 +162,7 @@ LedgerOptions Experiment<Service, Policies...>::ledger_options() const {
   settings.retry_on = options_.retry_on;
   settings.backoff = Backoff{options_.retry_backoff, options_.retry_backoff_limit};
   settings.seed = Seed{seed_};
-  settings.every_final = requires { advisor_type::hears_every_final; };
+  settings.every_final = hears_every_final<advisor_type>;
   if (service_.capabilities().durable_submit) settings.submit_strength = Strength::synced;
   return settings;
 }

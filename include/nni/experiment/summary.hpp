@@ -21,8 +21,18 @@ class Summary {
  public:
   Summary() = default;
 
-  /// The succeeded trial with the best final value, by the experiment's direction; nothing when none has a value.
-  [[nodiscard]] const TrialJobDetail* best() const noexcept { return top.empty() ? nullptr : &top.front(); }
+  /// The succeeded trial with the best final value, by the experiment's direction; null when none has a value. It belongs
+  /// to this object, so `experiment.run().best()` is refused: keep the summary, or call `best_or_throw`.
+  [[nodiscard]] const TrialJobDetail* best() const& noexcept { return top.empty() ? nullptr : &top.front(); }
+  const TrialJobDetail* best() const&& = delete;
+
+  /// Returns the trial that `best` points to.
+  /// @throws Error  `Errc::not_found` when no trial succeeded with a value, with the reason and the first failure's text
+  NNI_LAZY [[nodiscard]] const TrialJobDetail& best_or_throw() const&;
+
+  /// Returns a copy, as this object is about to go: `std::cout << experiment.run().best_or_throw().parameters`.
+  /// @throws Error  `Errc::not_found`, likewise
+  NNI_LAZY [[nodiscard]] TrialJobDetail best_or_throw() &&;
 
   /// Trials that ended in one state.
   [[nodiscard]] std::uint64_t count(TrialJobStatus which) const noexcept {

@@ -209,6 +209,19 @@ consteval bool check_tuner() {
   return true;
 }
 
+/// A tuner can keep every promise of its concept and search an empty space, because it lacks or misspells the operation.
+template <class T>
+consteval bool check_space_of_tuner() {
+  static_assert(
+      !Tuner<T> ||
+          requires(const T& t) {
+            { t.search_space() } -> std::convertible_to<const SearchSpace&>;
+          },
+      "the tuner policy brings no search space, and an Experiment would run on an empty one: it has no operation `const "
+      "SearchSpace& search_space() const`");
+  return true;
+}
+
 template <class A>
 consteval bool check_assessor() {
   if constexpr (!Assessor<A>) {

@@ -37,9 +37,9 @@ class AssessorSuite {
     report_.run_case(1, "both directions", [this] { follows_direction(); });
     report_.run_case(2, "equal histories", [this] { judges_equally(); });
     report_.run_case(2, "odd histories", [this] { takes_odd_values(); });
-    report_.run_case(3, "trials that have not ended", [this] { ignores_the_living(); });
     report_.run_case(2, "a trial without results", [this] { takes_silent_trials(); });
     report_.run_case(4, "resume", [this] { resumes(); });
+    report_.run_case(4, "resume beside runs that have not ended", [this] { resumes_with_live_runs(); });
   }
 
  private:
@@ -120,31 +120,6 @@ class AssessorSuite {
     return verdicts;
   }
 
-  // Two equal experiments; in one of them others run at the same time, much better or much worse ones.
-  void ignores_the_living() {
-    for (const double value : {-100.0, 100.0}) {
-      A alone = make_();
-      A crowded = make_();
-      alone.start(Objectives(minimize));
-      crowded.start(Objectives(minimize));
-      for (std::size_t trial = 0; trial < 3; ++trial) {
-        static_cast<void>(watch(alone, run_of(trial), curve(trial)));
-        static_cast<void>(watch(crowded, run_of(trial), curve(trial)));
-        alone.trial_ended(run_of(trial), true);
-        crowded.trial_ended(run_of(trial), true);
-      }
-      for (std::size_t trial = 50; trial < 60; ++trial)
-        static_cast<void>(watch(crowded, run_of(trial), Curve(setup_.steps, value)));
-      std::string expected;
-      std::string seen;
-      for (std::size_t trial = 90; trial < 98; ++trial) {
-        expected += watch(alone, run_of(trial), curve(trial)) + " ";
-        seen += watch(crowded, run_of(trial), curve(trial)) + " ";
-      }
-      report_.check(3, "a history counts only after its trial ended", expected == seen, expected + "and " + seen);
-    }
-  }
-
   void takes_silent_trials() {
     A alone = make_();
     A beside = make_();
@@ -181,6 +156,40 @@ class AssessorSuite {
     }
     report_.check(4, "after whole histories it judges as after the same ones step by step", expected == seen,
                   expected + "and " + seen);
+  }
+
+  // The last ones of trials that run side by side, three at a time, are alive when the manager ends.
+  void resumes_with_live_runs() {
+    constexpr std::size_t beside = 3;
+    const std::size_t alive = (setup_.trials - 1) / beside * beside;
+    A first = make_();
+    A resumed = make_();
+    first.start(Objectives(minimize));
+    resumed.start(Objectives(minimize));
+    for (std::size_t begin = 0; begin < setup_.trials; begin += beside) {
+      const std::size_t end = std::min(begin + beside, setup_.trials);
+      for (std::size_t step = 1; step <= setup_.steps; ++step)
+        for (std::size_t trial = begin; trial < end; ++trial) {
+          const Curve whole = curve(trial);
+          const Curve so_far(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(step));
+          static_cast<void>(first.assess(run_of(trial), so_far));
+        }
+      for (std::size_t trial = begin; trial < std::min(end, alive); ++trial)
+        first.trial_ended(run_of(trial), trial % 5 != 4);
+    }
+    for (std::size_t trial = 0; trial < setup_.trials; ++trial) {
+      const Curve stored = curve(trial);
+      static_cast<void>(resumed.assess(run_of(trial), stored));
+      if (trial < alive) resumed.trial_ended(run_of(trial), trial % 5 != 4);
+    }
+    std::string expected;
+    std::string seen;
+    for (std::size_t trial = 100; trial < 106; ++trial) {
+      expected += watch(first, run_of(trial), curve(trial)) + " ";
+      seen += watch(resumed, run_of(trial), curve(trial)) + " ";
+    }
+    report_.check(4, "after whole histories, also of runs that have not ended, it judges as after the same ones step by step",
+                  expected == seen, expected + "and " + seen);
   }
 
   const std::function<A()>& make_;

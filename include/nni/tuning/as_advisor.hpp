@@ -88,6 +88,7 @@ class AsAdvisor {
     else
       static_cast<void>(tuner_.generate(parameter));
     if (!history.empty()) {
+      static_cast<void>(assessor_.assess(run, history));
       Live& live = live_[run.trial];
       live.run = run;
       live.history = std::move(history);

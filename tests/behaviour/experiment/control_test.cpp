@@ -97,6 +97,7 @@ static_assert(DataStore<SlowSync>);
 class Brittle {
  public:
   using role = nni::role::tuner;
+  static SearchSpace search_space() { return line(); }
   void start(const SearchSpace&, const Objectives&) {}
   void update_search_space(const SearchSpace&) { throw std::runtime_error("the table of results is full"); }
   std::optional<Parameters> generate(ParameterId) { return Parameters(); }

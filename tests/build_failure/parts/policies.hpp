@@ -28,6 +28,7 @@ struct Tuner {
   using role = nni::role::tuner;
   void start(const nni::SearchSpace&, const nni::Objectives&);
   void update_search_space(const nni::SearchSpace&);
+  const nni::SearchSpace& search_space() const;
   std::optional<nni::Parameters> generate(nni::ParameterId);
   void observe(const nni::TrialOutcome&);
 };

@@ -38,6 +38,19 @@ TEST_CASE("median stop: as long as no trial has ended every trial goes on", "[as
   CHECK(report(assessor, run(2), {1000.0, 1000.0}) == Verdict::good);
 }
 
+TEST_CASE("median stop: runs that have not ended change no verdict", "[assessing][median_stop]") {
+  MedianStop alone = started(minimize);
+  MedianStop crowded = started(minimize);
+  finish(alone, run(1), {4.0, 2.0});
+  finish(crowded, run(1), {4.0, 2.0});
+
+  (void)report(crowded, run(50), {-100.0, -100.0});
+  (void)report(crowded, run(51), {100.0, 100.0});
+
+  for (const double value : {3.0, 4.0, 5.0})
+    CHECK(report(crowded, run(2), {value}) == report(alone, run(2), {value}));
+}
+
 TEST_CASE("median stop: a trial whose best value is worse than the median mean of the others is stopped",
           "[assessing][median_stop]") {
   MedianStop assessor = started(minimize);

@@ -47,6 +47,10 @@ NNI_INLINE bool Control::stop() const { return core_->ask(detail::StopExperiment
 NNI_INLINE bool Control::cancel(TrialId trial) const { return core_->ask(detail::CancelTrial{trial}); }
 
 NNI_INLINE bool Control::wait_until_recorded() const {
+  if (core_->is_on_executor())
+    throw Error(Errc::unsupported,
+                "wait_until_recorded was called on the thread that runs the experiment, for instance in an observer, "
+                "where it would wait for itself; call it on another thread");
   auto answer = std::make_shared<std::promise<bool>>();
   std::future<bool> recorded = answer->get_future();
   if (!core_->ask(detail::TellWhenRecorded{std::move(answer)})) return false;

@@ -3,11 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stop_token>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -29,18 +35,40 @@ namespace nni::platforms {
 ///
 /// Jobs come through one queue. What a thread has to tell goes into an outbox of its own: what one run writes stays in
 /// order, and threads do not wait for each other.
-class InProcess::Pool {
+class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
  public:
   using Item = std::variant<JobStarted, Metric, JobEnded>;
 
-  Pool(std::function<void(TrialHandle&)> trial, async::wakeup& ready, ClockRef clock, std::size_t threads)
-      : trial_(std::move(trial)), ready_(&ready), clock_(clock), working_(threads), outboxes_(threads) {}
+  static constexpr std::size_t most_threads = 4096;
 
-  static std::vector<std::thread> launch(const std::shared_ptr<Pool>& pool) {
-    std::vector<std::thread> started;
-    started.reserve(pool->outboxes_.size());
-    for (Outbox& outbox : pool->outboxes_) started.emplace_back([pool, &outbox] { pool->work(outbox); });
-    return started;
+  Pool(std::function<void(TrialHandle&)> trial, async::wakeup& ready, Context& context)
+      : trial_(std::move(trial)), ready_(&ready), clock_(context.clock()), log_(context.log()) {}
+
+  /// Starts the threads, on the executor.
+  /// @param count  0: one now, and one more whenever calls outnumber threads
+  /// @throws Error  when the system gives one no thread; those that were started wait for `close`
+  void launch(std::size_t count) {
+    grows_ = count == 0;
+    const std::size_t wanted = std::max<std::size_t>(count, 1);
+    while (threads_.size() < wanted) {
+      const std::error_code failure = add_thread();
+      if (failure)
+        throw Error(failure, "in_process: thread " + std::to_string(threads_.size() + 1) + " of " +
+                                 std::to_string(wanted) + " could not be started: " + failure.message() +
+                                 "; set a smaller .threads of nni::platforms::InProcessOptions, or raise the limits on "
+                                 "processes (ulimit -u) and memory");
+    }
+  }
+
+  /// Waits for the threads to end, or lets go of them.
+  void leave_threads(bool join) {
+    for (std::thread& thread : threads_) {
+      if (join)
+        thread.join();
+      else
+        thread.detach();
+    }
+    threads_.clear();
   }
 
   /// Keeps a job until `hand_over`, on the executor. Jobs come in bursts, when a batch of intents is recorded; threads
@@ -54,12 +82,24 @@ class InProcess::Pool {
   /// Lets the threads have what was staged.
   void hand_over() {
     if (staged_.empty()) return;
+    std::size_t missing = 0;
     {
       const std::lock_guard lock(mutex_);
       for (TrialJobForm& form : staged_) {
         if (!calls_.try_emplace(form.run).second) continue;
         queue_.push_back(std::move(form));
       }
+      const std::size_t useful = std::min(calls_.size(), most_threads);
+      if (grows_ && queue_.size() > idle_ && useful > threads_.size())
+        missing = std::min(queue_.size() - idle_, useful - threads_.size());
+    }
+    for (; missing != 0 && grows_; --missing) {
+      const std::error_code failure = add_thread();
+      if (!failure) continue;
+      grows_ = false;  // the calls take turns
+      log_.warning("in_process", "only " + std::to_string(threads_.size()) +
+                                     " calls run at a time, because no further thread could be started: " +
+                                     failure.message());
     }
     if (staged_.size() == 1)
       work_.notify_one();
@@ -163,8 +203,34 @@ class InProcess::Pool {
     bool closing = false;
   };
 
-  // Items of one thread that wait for the executor at most; beyond, it waits.
-  static constexpr std::size_t outbox_limit = 32'768;
+  // Items of one thread that wait for the executor at most; beyond, the thread waits. A turn of the executor takes all of
+  // them, so what another thread wrote waits for no more than this.
+  static constexpr std::size_t outbox_limit = 1'024;
+
+  std::error_code add_thread() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++working_;
+      ++idle_;
+    }
+    std::error_code failure;
+    try {
+      // One for each thread; that of a thread that could not be started is for the next.
+      if (outboxes_.size() == threads_.size()) outboxes_.emplace_back();
+      Outbox& outbox = outboxes_.back();
+      threads_.emplace_back([pool = shared_from_this(), &outbox] { pool->work(outbox); });
+    } catch (const std::system_error& error) {
+      failure = error.code();
+    } catch (const std::bad_alloc&) {
+      failure = std::make_error_code(std::errc::not_enough_memory);
+    }
+    if (failure) {
+      const std::lock_guard lock(mutex_);
+      --working_;
+      --idle_;
+    }
+    return failure;
+  }
 
   void put(Outbox& outbox, Item item) {
     {
@@ -196,6 +262,7 @@ class InProcess::Pool {
       }
       work_.wait(lock, [this] { return closing_ || !queue_.empty(); });
       if (closing_) break;
+      --idle_;
       const TrialJobForm form = std::move(queue_.front());
       queue_.pop_front();
       const std::stop_source stop;
@@ -206,6 +273,7 @@ class InProcess::Pool {
       JobEnd end = call(outbox, form, stop.get_token());
       ended = JobEnded{form.run, std::move(end), clock_.now()};
       lock.lock();
+      ++idle_;
     }
     --working_;
     lock.unlock();
@@ -249,18 +317,23 @@ class InProcess::Pool {
   std::mutex ready_mutex_;
   async::wakeup* ready_;
   ClockRef clock_;
+  Log log_;
 
-  std::mutex mutex_;  // guards the following six
+  std::mutex mutex_;  // guards the following seven
   std::condition_variable work_;
   std::condition_variable_any further_;
   Queue<TrialJobForm> queue_;
   std::unordered_map<RunId, Call> calls_;
-  std::size_t working_;
+  std::size_t working_ = 0;  // threads that have not ended
+  std::size_t idle_ = 0;     // of these, without a call; counted from the moment in which they are asked for
   bool closing_ = false;
 
-  std::vector<Outbox> outboxes_;      // one per thread
-  std::vector<Item> taken_;           // of the executor, kept for its memory
-  std::vector<TrialJobForm> staged_;  // of the executor
+  // Of the executor, as what follows; a thread knows its own outbox only.
+  std::deque<Outbox> outboxes_;
+  std::vector<std::thread> threads_;
+  bool grows_ = false;
+  std::vector<Item> taken_;  // kept for its memory
+  std::vector<TrialJobForm> staged_;
 };
 
 /// The executor's side: sorts what the threads wrote into events and messages.
@@ -268,11 +341,14 @@ class InProcess::Inbox {
  public:
   explicit Inbox(Context& surroundings) : context(&surroundings), ready(surroundings.executor()) {}
 
-  /// True when something arrived.
+  /// True when something arrived. While many messages wait to be taken, further ones stay with the threads, which wait.
   bool fetch(Pool& pool) {
+    refused = messages.size() >= most_messages;
+    if (refused) return false;
     return pool.take([this](Pool::Item& item) {
       if (auto* metric = std::get_if<Metric>(&item)) {
         messages.emplace_back(std::move(*metric), Receipt{});
+        ++sorted;
       } else if (auto* begin = std::get_if<JobStarted>(&item)) {
         events.emplace_back(std::in_place_type<JobStarted>, std::move(*begin));
       } else {
@@ -281,20 +357,27 @@ class InProcess::Inbox {
     });
   }
 
+  static constexpr std::size_t most_messages = 1'024;
+
   Context* context;
   async::wakeup ready;
   async::event changed;
   Queue<JobEvent> events;
   Queue<TrialMessage> messages;
-  std::vector<std::thread> threads;
+  std::uint64_t sorted = 0;     // messages put into the queue so far
+  std::uint64_t delivered = 0;  // of these, taken out
+  std::uint64_t awaited = 0;    // `settle` waits until so many are taken out
+  async::event settled;
   bool waiting = false;  // somebody waits on `ready` for all
+  bool refused = false;  // threads have announced something that was not fetched
 };
 
 NNI_INLINE InProcess::InProcess(std::function<void(TrialHandle&)> trial, InProcessOptions options)
     : trial_(std::move(trial)), options_(options) {
   ProblemList problems;
   if (!trial_) problems.add("trial", "is empty; give a function that takes nni::TrialHandle&");
-  if (options_.threads > 4096) problems.add("threads", std::to_string(options_.threads) + " is more than 4096");
+  if (options_.threads > Pool::most_threads)
+    problems.add("threads", std::to_string(options_.threads) + " is more than " + std::to_string(Pool::most_threads));
   problems.throw_if_any();
 }
 
@@ -306,8 +389,7 @@ NNI_INLINE InProcess::~InProcess() {
   // Reached when the experiment ended without `clean_up`. The calls are asked to return and waited for.
   pool_->close();
   pool_->abandon();
-  for (std::thread& thread : inbox_->threads)
-    if (thread.joinable()) thread.join();
+  pool_->leave_threads(true);
 }
 
 NNI_INLINE Capabilities InProcess::capabilities() const noexcept {
@@ -316,10 +398,15 @@ NNI_INLINE Capabilities InProcess::capabilities() const noexcept {
 
 NNI_LAZY_BODY awaitable<void> InProcess::start(Context& context) {
   inbox_ = std::make_unique<Inbox>(context);
-  std::size_t threads = options_.threads;
-  if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
-  pool_ = std::make_shared<Pool>(trial_, inbox_->ready, context.clock(), threads);
-  inbox_->threads = Pool::launch(pool_);
+  pool_ = std::make_shared<Pool>(trial_, inbox_->ready, context);
+  try {
+    pool_->launch(options_.threads);
+  } catch (...) {
+    pool_->close();
+    pool_->leave_threads(true);
+    pool_.reset();
+    throw;
+  }
   co_return;
 }
 
@@ -346,8 +433,11 @@ NNI_LAZY_BODY awaitable<void> InProcess::cancel_trial_job(RunId run, StopReason 
 
 // Returns when something may have arrived. One of the two readers waits for the threads, the other for the first.
 NNI_LAZY_BODY awaitable<void> InProcess::arrive() {
+  const bool announced = inbox_->refused;
   if (inbox_->fetch(*pool_)) {
     inbox_->changed.notify();
+    // Whoever waits for the threads has had their signal, and found that it was too early.
+    if (announced && inbox_->waiting) inbox_->ready.notify();
     co_return;
   }
   if (inbox_->waiting) {
@@ -387,7 +477,7 @@ NNI_LAZY_BODY awaitable<TrialMessage> InProcess::next_message() {
   }
   TrialMessage message = std::move(inbox_->messages.front());
   inbox_->messages.pop_front();
-  if (inbox_->messages.empty()) inbox_->changed.notify();
+  if (++inbox_->delivered == inbox_->awaited) inbox_->settled.notify();
   co_return message;
 }
 
@@ -399,9 +489,13 @@ NNI_LAZY_BODY awaitable<void> InProcess::send(RunId run, Parameters parameters) 
 }
 
 NNI_LAZY_BODY awaitable<void> InProcess::settle(RunId) {
-  // What a run wrote was sorted before its end was; so an empty queue of messages means that all were delivered.
-  while (!inbox_->messages.empty()) {
-    auto change = inbox_->changed.wait();
+  // What a run wrote was sorted before its end was, so this waits for the messages that are here now, and for no later
+  // one: other runs may report without a break.
+  const std::uint64_t last = inbox_->sorted;
+  while (inbox_->delivered < last) {
+    // Of several that wait, the earliest is resumed first, and sets the next goal when it has to wait again.
+    inbox_->awaited = inbox_->awaited > inbox_->delivered ? std::min(inbox_->awaited, last) : last;
+    auto change = inbox_->settled.wait();
     co_await std::move(change);
   }
 }
@@ -422,13 +516,7 @@ NNI_LAZY_BODY awaitable<void> InProcess::clean_up() {
   }
   const std::size_t stuck = pool_->working();
   pool_->abandon();
-  for (std::thread& thread : inbox_->threads) {
-    if (stuck == 0)
-      thread.join();
-    else
-      thread.detach();
-  }
-  inbox_->threads.clear();
+  pool_->leave_threads(stuck == 0);
   inbox_->events.clear();
   inbox_->messages.clear();
   if (stuck != 0)
