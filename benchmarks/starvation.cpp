@@ -5,9 +5,9 @@
 //
 // Three experiments of M milliseconds each. In the first the trials reach their limit on time, in the second a program
 // stops the experiment, in the third the process is sent SIGINT. Prints limit_ms, stop_ms and ctrl_c_ms: the time from the
-// moment in which each is due until the last trial has seen its stop token, and for the second and third until no trial
-// can start any more; values, what the trials reported in all; and grown_bytes, the largest growth of the resident memory
-// of one experiment. Values are kept by SQLite, on the disk: records in memory would grow with each of them.
+// moment in which each is due until the last trial has seen its stop token; worst_ms, the longest of them; values, how many
+// were reported in all; and grown_bytes, the largest growth of the resident memory of one experiment. Values are kept by
+// SQLite, on the disk: records in memory would grow with each of them.
 
 #include <unistd.h>
 
@@ -104,8 +104,7 @@ double flood_until(Due due, const nni::benchmarks::Arguments& arguments, Flood& 
         ::kill(::getpid(), SIGINT);
     });
   static_cast<void>(experiment.run());
-  const std::int64_t due_at =
-      due == Due::limit ? flood.first + std::chrono::nanoseconds(span).count() : asked.load();
+  const std::int64_t due_at = due == Due::limit ? flood.first + std::chrono::nanoseconds(span).count() : asked.load();
   return static_cast<double>(flood.stopped - due_at) * 1e-6;
 }
 
@@ -127,8 +126,8 @@ int main(int argc, char** argv) try {
     grown = std::max(grown, most - before);
     values += flood.values;
   }
-  std::cout << "{\"limit_ms\": " << milliseconds[0] << ", \"stop_ms\": " << milliseconds[1]
-            << ", \"ctrl_c_ms\": " << milliseconds[2] << ", \"worst_ms\": " << *std::max_element(milliseconds, milliseconds + 3)
+  std::cout << "{\"limit_ms\": " << milliseconds[0] << ", \"stop_ms\": " << milliseconds[1] << ", \"ctrl_c_ms\": "
+            << milliseconds[2] << ", \"worst_ms\": " << *std::max_element(milliseconds, milliseconds + 3)
             << ", \"grown_bytes\": " << grown << ", \"values\": " << values << "}\n";
 } catch (const std::exception& error) {
   std::cerr << "starvation: " << error.what() << '\n';

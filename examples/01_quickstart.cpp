@@ -1,10 +1,11 @@
 // The smallest experiment: a callable as the trial, random search, everything in this process.
 
+#include <exception>
 #include <iostream>
 
 #include <nni/nni.hpp>
 
-int main() {
+int main() try {
   nni::SearchSpace space{nni::uniform("x", -5.0, 5.0), nni::choice("kind", {"a", "b"})};
 
   nni::Experiment experiment{
@@ -16,5 +17,8 @@ int main() {
       nni::tuning::Random{space, nni::seed(7)}};
 
   const nni::Summary summary = experiment.run();  // blocks; Ctrl-C stops cleanly
-  std::cout << "best of " << summary.finished << " trials: " << summary.best()->parameters << '\n';
+  std::cout << "best of " << summary.finished << " trials: " << summary.best_or_throw().parameters << '\n';
+} catch (const std::exception& problem) {
+  std::cerr << "01_quickstart: " << problem.what() << '\n';
+  return 1;
 }

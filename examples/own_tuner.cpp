@@ -7,9 +7,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
+#include <exception>
 #include <iostream>
+#include <optional>
 #include <random>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -58,7 +62,8 @@ class Evolution {
     if (parents_.size() > 4) parents_.resize(4);
   }
 
-  const Individual& best() const { return parents_.front(); }
+  /// Null while no trial has succeeded.
+  const Individual* best() const { return parents_.empty() ? nullptr : &parents_.front(); }
 
  private:
   std::mt19937 random_{7};
@@ -69,7 +74,7 @@ class Evolution {
 
 }  // namespace
 
-int main() {
+int main() try {
   nni::TrainingSession session{nni::TrainingSessionOptions{.concurrency = 4}, nni::platforms::InProcess{train}};
 
   // Listeners are called by the session's thread. What it asks of the session there happens at once.
@@ -78,11 +83,13 @@ int main() {
     const bool bad = metric.scalar() && *metric.scalar() > hopeless + 1;
     if (bad && metric.kind() == nni::MetricKind::intermediate)
       session.cancel_trial_job(metric.id(), /*is_early_stopped=*/true);
-    if (metric.kind() == nni::MetricKind::final) hopeless = std::min(hopeless, 20 * *metric.scalar() + 1);
+    if (metric.kind() == nni::MetricKind::final && metric.scalar())
+      hopeless = std::min(hopeless, 20 * *metric.scalar() + 1);
   });
 
   Evolution evolution;
   int stopped = 0;
+  std::string problem;  // of the first trial without a result
   for (int generation = 0; generation < 30; ++generation) {
     std::vector<std::pair<nni::TrialId, Individual>> running;
     for (int number = 0; number < 8; ++number) {
@@ -95,16 +102,30 @@ int main() {
     for (auto& [id, child] : running) {
       const nni::TrialJobDetail job = session.wait_trial_job(id);
       stopped += job.status == nni::TrialJobStatus::early_stopped ? 1 : 0;
-      if (job.status != nni::TrialJobStatus::succeeded) continue;
-      child.loss = nni::metric_scalar(*job.final_value).value();
-      finished.push_back(child);
+      if (job.status == nni::TrialJobStatus::early_stopped) continue;
+      if (const std::optional<double> loss = nni::final_number(job);
+          loss && job.status == nni::TrialJobStatus::succeeded) {
+        child.loss = *loss;
+        finished.push_back(child);
+      } else if (problem.empty()) {
+        problem = job.message.empty() ? "it reported no number" : job.message;
+      }
     }
     std::sort(finished.begin(), finished.end(), [](const auto& a, const auto& b) { return a.loss < b.loss; });
     evolution.select(finished);
   }
 
-  std::cout << session.list_trial_jobs().size() << " trials, " << stopped << " of them stopped early; best loss "
-            << evolution.best().loss << " at x = " << evolution.best().x << ", y = " << evolution.best().y << "\n";
+  const std::size_t trials = session.list_trial_jobs().size();
   session.clean_up();
-  return evolution.best().loss < 0.05 ? EXIT_SUCCESS : EXIT_FAILURE;
+  const Individual* best = evolution.best();
+  if (!best) {
+    std::cerr << "own_tuner: none of " << trials << " trials has a result; the first: " << problem << '\n';
+    return EXIT_FAILURE;
+  }
+  std::cout << trials << " trials, " << stopped << " of them stopped early; best loss " << best->loss
+            << " at x = " << best->x << ", y = " << best->y << "\n";
+  return best->loss < 0.05 ? EXIT_SUCCESS : EXIT_FAILURE;
+} catch (const std::exception& error) {
+  std::cerr << "own_tuner: " << error.what() << '\n';
+  return EXIT_FAILURE;
 }

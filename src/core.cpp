@@ -2,6 +2,7 @@
 #include <nni/core/impl/axis.ipp>
 #include <nni/core/impl/decimal.ipp>
 #include <nni/core/impl/error.ipp>
+#include <nni/core/impl/foreign_call.ipp>
 #include <nni/core/impl/ids.ipp>
 #include <nni/core/impl/json.ipp>
 #include <nni/core/impl/metric.ipp>

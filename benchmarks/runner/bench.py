@@ -19,6 +19,7 @@ from local_trials import local_trials, turn_around
 from metrics import metrics_batched, metrics_per_request
 from recovery import crash, resume_latency
 from session import ROOT, Session
+from starvation import starvation
 from table import table
 
 GROUPS = {  # function: its rows, and the programs of ours that it runs
@@ -41,6 +42,7 @@ GROUPS = {  # function: its rows, and the programs of ours that it runs
         ["open_100k"],
     ),
     ask_tell: (["ask_tell"], ["ask_tell"]),
+    starvation: ([f"starvation{s}" for s in ("", ".limit", ".stop", ".ctrl_c", ".memory")], ["starvation"]),
     metrics_per_request: ([f"metrics_per_request{s}" for s in ("", ".p99", ".python_sdk")], ["metrics"]),
     metrics_batched: (["metrics_batched", "metrics_batched.p99"], ["metrics", "metrics_trial"]),
     compile_budget: (COMPILE_ROWS, []),

@@ -380,7 +380,8 @@ class Engine {
         group_->cancel();
         co_return;
       }
-      if (const std::string why = ledger_->cannot_start(); !why.empty() && !stopping_ && inbox_.empty() && urgent_.empty() && !dirty_)
+      if (const std::string why = ledger_->cannot_start();
+          !why.empty() && !stopping_ && inbox_.empty() && urgent_.empty() && !dirty_)
         refuse_to_go_on(why);
       follow_status();
       if (steps % steps_per_turn == 0) {
@@ -474,13 +475,13 @@ class Engine {
   std::vector<std::shared_ptr<std::promise<bool>>> unanswered_;  // who waits until everything is recorded
   std::vector<awaitable<void>> early_;                           // of them, those who asked before the loops ran
 
-  static constexpr unsigned steps_per_turn = 64;            // of a loop, before everything else that is ready runs
-  static constexpr std::size_t most_unwritten = 10'000;     // effects that wait for records
-  static constexpr std::size_t most_undone = 1'024;         // effects that wait for nothing but their turn
-  static constexpr std::size_t most_settling = 256;         // ended runs whose messages are waited for
-  static constexpr std::size_t most_ending = 4'096;         // these, and the ones that wait for their turn
-  static constexpr std::size_t most_sending = 256;          // parameters on their way to trials
-  static constexpr std::size_t most_waiting = 10'000;       // trials that an advisor may order ahead
+  static constexpr unsigned steps_per_turn = 64;         // of a loop, before everything else that is ready runs
+  static constexpr std::size_t most_unwritten = 10'000;  // effects that wait for records
+  static constexpr std::size_t most_undone = 1'024;      // effects that wait for nothing but their turn
+  static constexpr std::size_t most_settling = 256;      // ended runs whose messages are waited for
+  static constexpr std::size_t most_ending = 4'096;      // these, and the ones that wait for their turn
+  static constexpr std::size_t most_sending = 256;       // parameters on their way to trials
+  static constexpr std::size_t most_waiting = 10'000;    // trials that an advisor may order ahead
 
   std::string store_trouble_;
   std::string service_trouble_;

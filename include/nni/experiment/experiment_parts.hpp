@@ -109,8 +109,7 @@ Experiment<Service, Policies...>::Experiment(
       advisor_(make_advisor(policies)) {
   // An advisor that gives each trial its command may leave the common one out.
   const bool commands_of_advisor = brings_commands<advisor_type> && options_.trial_command.empty();
-  check(options_, service_.capabilities().needs_command && !commands_of_advisor,
-        hands_out_gpus<scheduler_type>);
+  check(options_, service_.capabilities().needs_command && !commands_of_advisor, hands_out_gpus<scheduler_type>);
   space_ = space_of(advisor_);
   control_ = std::make_shared<detail::ControlCore>(options_, Parts::updates_space);
   working_directory_ =

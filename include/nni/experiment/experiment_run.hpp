@@ -135,8 +135,14 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   control_->end();
   board.set_active(engine.active());
   co_await async::ignore_cancellation();
-  auto closing = async::shield(close_all(context, board, failure));
-  Summary summary = co_await std::move(closing);
+  Summary summary;
+  try {
+    auto closing = async::shield(close_all(context, board, failure));
+    summary = co_await std::move(closing);
+  } catch (...) {
+    // What an observer of the end throws hides no reason of a failed run.
+    if (!failure) failure = std::current_exception();
+  }
   board_ = nullptr;
   if (failure) std::rethrow_exception(failure);
   // A summary would promise that its trials can be read again.
@@ -178,6 +184,9 @@ awaitable<std::exception_ptr> Experiment<Service, Policies...>::close_one(
     const auto* known = dynamic_cast<const Error*>(&error);
     const bool was_late = known && known->code() == make_error_code(Errc::timed_out);
     if (!was_late) co_return std::current_exception();
+  } catch (...) {
+    context.log().error("experiment", std::string(what) + " could not be closed: it threw no std::exception");
+    co_return std::current_exception();
   }
   co_return nullptr;
 }
@@ -218,6 +227,9 @@ awaitable<Summary> Experiment<Service, Policies...>::close_all(
     co_await std::move(reading);
   } catch (const std::exception& error) {
     context.log().error("experiment", std::string("the end could not be recorded: ") + error.what());
+    unkept_ = std::current_exception();
+  } catch (...) {
+    context.log().error("experiment", "the end could not be recorded: something was thrown that is no std::exception");
     unkept_ = std::current_exception();
   }
   unanswered_.clear();

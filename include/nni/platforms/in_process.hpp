@@ -43,7 +43,8 @@ struct ReportReturned {
 
 /// Settings of `InProcess`.
 struct InProcessOptions {
-  std::size_t threads = 0;  ///< calls at the same time, up to 4096; 0: as many as `ExperimentOptions::concurrency` allows
+  std::size_t threads =
+      0;  ///< calls at the same time, up to 4096; 0: as many as `ExperimentOptions::concurrency` allows
 };
 
 /// Runs trials as calls of a function on threads of this process: for objectives written in C++, and for tests.

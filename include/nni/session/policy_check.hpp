@@ -217,7 +217,8 @@ consteval bool check_space_of_tuner() {
           requires(const T& t) {
             { t.search_space() } -> std::convertible_to<const SearchSpace&>;
           },
-      "the tuner policy brings no search space, and an Experiment would run on an empty one: it has no operation `const "
+      "the tuner policy brings no search space, and an Experiment would run on an empty one: it has no operation "
+      "`const "
       "SearchSpace& search_space() const`");
   return true;
 }

@@ -188,8 +188,9 @@ class AssessorSuite {
       expected += watch(first, run_of(trial), curve(trial)) + " ";
       seen += watch(resumed, run_of(trial), curve(trial)) + " ";
     }
-    report_.check(4, "after whole histories, also of runs that have not ended, it judges as after the same ones step by step",
-                  expected == seen, expected + "and " + seen);
+    report_.check(
+        4, "after whole histories, also of runs that have not ended, it judges as after the same ones step by step",
+        expected == seen, expected + "and " + seen);
   }
 
   const std::function<A()>& make_;

@@ -14,6 +14,7 @@
 #include <nni/concepts/assessor.hpp>
 #include <nni/concepts/tuner.hpp>
 #include <nni/core/event.hpp>
+#include <nni/core/foreign_call.hpp>
 #include <nni/core/metric.hpp>
 #include <nni/core/queue.hpp>
 #include <nni/core/roles.hpp>
@@ -54,23 +55,23 @@ class AsAdvisor {
   /// @param history  its intermediate numbers, oldest first
   void replay(const TrialOutcome& outcome, std::span<const double> history) {
     const RunId run{outcome.trial, 0};
-    if (!history.empty()) static_cast<void>(assessor_.assess(run, history));
-    assessor_.trial_ended(run, outcome.status == TrialJobStatus::succeeded);
-    tuner_.observe(outcome);
+    if (!history.empty()) static_cast<void>(judge(run, history));
+    end_history(run, outcome.status == TrialJobStatus::succeeded);
+    observe(outcome);
     use(outcome.parameter);
   }
 
   /// Tells a result that was obtained elsewhere.
   void import_result(const ResultImported& result) {
     const RunId nobody{};
-    if (!result.history.empty()) static_cast<void>(assessor_.assess(nobody, result.history));
-    assessor_.trial_ended(nobody, true);
+    if (!result.history.empty()) static_cast<void>(judge(nobody, result.history));
+    end_history(nobody, true);
     TrialOutcome outcome;
     outcome.parameter = imported_parameter;
     outcome.parameters = result.parameters;
     outcome.status = TrialJobStatus::succeeded;
     outcome.value = result.value;
-    tuner_.observe(outcome);
+    observe(outcome);
   }
 
   /// Suggestions come from another space from now on.
@@ -88,7 +89,7 @@ class AsAdvisor {
     else
       static_cast<void>(tuner_.generate(parameter));
     if (!history.empty()) {
-      static_cast<void>(assessor_.assess(run, history));
+      static_cast<void>(judge(run, history));
       Live& live = live_[run.trial];
       live.run = run;
       live.history = std::move(history);
@@ -98,7 +99,8 @@ class AsAdvisor {
 
   awaitable<void> request(std::size_t count) {
     for (; count > 0; --count) {
-      std::optional<Parameters> suggestion = tuner_.generate(ParameterId{next_});
+      std::optional<Parameters> suggestion =
+          nni::detail::call_foreign("the tuner's generate", [this] { return tuner_.generate(ParameterId{next_}); });
       if (!suggestion) {
         orders_.emplace_back(std::in_place_type<NoMoreTrials>);
         break;
@@ -120,8 +122,8 @@ class AsAdvisor {
       run = entry->second.run;
       live_.erase(entry);
     }
-    assessor_.trial_ended(run, outcome.status == TrialJobStatus::succeeded);
-    tuner_.observe(outcome);
+    end_history(run, outcome.status == TrialJobStatus::succeeded);
+    observe(outcome);
     co_return;
   }
 
@@ -148,12 +150,24 @@ class AsAdvisor {
     if (parameter.value >= next_) next_ = parameter.value + 1;
   }
 
+  void observe(const TrialOutcome& outcome) {
+    nni::detail::call_foreign("the tuner's observe", [&] { tuner_.observe(outcome); });
+  }
+
+  Verdict judge(const RunId& run, std::span<const double> history) {
+    return nni::detail::call_foreign("the assessor's assess", [&] { return assessor_.assess(run, history); });
+  }
+
+  void end_history(const RunId& run, bool succeeded) {
+    nni::detail::call_foreign("the assessor's trial_ended", [&] { assessor_.trial_ended(run, succeeded); });
+  }
+
   void assess(const Metric& metric) {
     const std::optional<double> number = metric.scalar();
     if (!number || !std::isfinite(*number)) return;
     Live& live = live_[metric.run.trial];
     if (live.run != metric.run) {
-      if (!live.history.empty()) assessor_.trial_ended(live.run, false);
+      if (!live.history.empty()) end_history(live.run, false);
       live.run = metric.run;
       live.history.clear();
       live.hopeless = false;
@@ -161,7 +175,7 @@ class AsAdvisor {
     // It was told to stop; what it goes on to report changes nothing.
     if (live.hopeless) return;
     live.history.push_back(*number);
-    if (assessor_.assess(metric.run, live.history) == Verdict::bad) {
+    if (judge(metric.run, live.history) == Verdict::bad) {
       live.hopeless = true;
       orders_.emplace_back(std::in_place_type<KillTrial>, metric.run.trial);
       ordered_->notify();

@@ -21,6 +21,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <nni/async/event.hpp>
+#include <nni/concepts/clock.hpp>
 #include <nni/nni.hpp>
 
 #include "behaviour/experiment/desk.hpp"
@@ -205,8 +206,8 @@ namespace {
 /// A clock whose time a test moves on the executor, in the midst of everything else.
 class PushedClock {
  public:
-  [[nodiscard]] TimePoint now() const { return long_ago; }
-  [[nodiscard]] SteadyPoint steady_now() const { return now_; }
+  [[nodiscard]] TimePoint now() const noexcept { return long_ago; }
+  [[nodiscard]] SteadyPoint steady_now() const noexcept { return now_; }
   awaitable<void> sleep_until(SteadyPoint deadline) {
     while (now_ < deadline) {
       auto change = moved_.wait();
@@ -385,9 +386,9 @@ TEST_CASE("effects that become due all at once leave a turn to everything else",
       const auto flood = std::make_shared<Flood>(Source::messages);
       const auto acknowledged = std::make_shared<Acknowledged>();
       Runtime runtime;
-      Experiment experiment{one_trial(), BurstService(flood, acknowledged, kind, values),
-                            LateStore(std::make_shared<datastore::Memory>(), flood, values),
-                            tuning::Random{line(), seed(1)}};
+      Experiment experiment{
+          one_trial(), BurstService(flood, acknowledged, kind, values),
+          LateStore(std::make_shared<datastore::Memory>(), flood, values), tuning::Random{line(), seed(1)}};
       boost::asio::co_spawn(
           runtime.io(), count_turns_of(runtime.context(), acknowledged, values), boost::asio::detached);
 

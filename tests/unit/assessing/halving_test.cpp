@@ -125,8 +125,7 @@ awaitable<void> compare(Context& context, Course& uninterrupted, Course& resumed
     second.replay(ended, before.histories[trial]);
   }
   for (const std::size_t trial : {2, 4})
-    second.replay_unfinished(
-        ParameterId{trial - 1}, Parameters(), RunId{TrialId{trial}, 0}, before.histories[trial]);
+    second.replay_unfinished(ParameterId{trial - 1}, Parameters(), RunId{TrialId{trial}, 0}, before.histories[trial]);
 
   const std::vector<std::size_t> late{5, 6, 7, 8, 9, 10};
   auto going_on = report(first, late, 8, uninterrupted);
@@ -137,7 +136,8 @@ awaitable<void> compare(Context& context, Course& uninterrupted, Course& resumed
 
 }  // namespace
 
-TEST_CASE("a rule that compares runs that have not ended keeps the promises of an assessor", "[assessing][conformance]") {
+TEST_CASE("a rule that compares runs that have not ended keeps the promises of an assessor",
+          "[assessing][conformance]") {
   const testing::ConformanceReport report = testing::check_assessor<Halving>([] { return Halving(); });
 
   INFO(report.to_string());

@@ -47,8 +47,7 @@ TEST_CASE("median stop: runs that have not ended change no verdict", "[assessing
   (void)report(crowded, run(50), {-100.0, -100.0});
   (void)report(crowded, run(51), {100.0, 100.0});
 
-  for (const double value : {3.0, 4.0, 5.0})
-    CHECK(report(crowded, run(2), {value}) == report(alone, run(2), {value}));
+  for (const double value : {3.0, 4.0, 5.0}) CHECK(report(crowded, run(2), {value}) == report(alone, run(2), {value}));
 }
 
 TEST_CASE("median stop: a trial whose best value is worse than the median mean of the others is stopped",

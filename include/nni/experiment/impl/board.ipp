@@ -3,11 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include <nni/core/foreign_call.hpp>
 #include <nni/experiment/board.hpp>
 
 namespace nni::detail {
 
 inline constexpr std::size_t board_rows = 10;
+
+template <class Hook, class Argument>
+void call_hook(const char* whose, const Hook& hook, const Argument& argument) {
+  if (hook) call_foreign(whose, [&] { hook(argument); });
+}
 
 NNI_INLINE Board::Board(const ExperimentOptions& options, std::vector<Observer> observers)
     : options_(&options), observers_(std::move(observers)), objectives_(options.direction) {
@@ -38,8 +44,7 @@ NNI_INLINE void Board::begin(ProfileChanged profile, const std::filesystem::path
   start.unfitting = unfitting_;
   start.remark = remark_;
   start.resumable = resumable_;
-  for (const Observer& observer : observers_)
-    if (observer.on_start) observer.on_start(start);
+  for (const Observer& observer : observers_) call_hook("the observer's on_start", observer.on_start, start);
 }
 
 NNI_INLINE void Board::rank(const TrialJobDetail& trial) {
@@ -65,7 +70,7 @@ NNI_INLINE void Board::remember(const TrialJobDetail& trial) { rank(trial); }
 NNI_INLINE void Board::trial_ended(TrialJobDetail trial) {
   rank(trial);
   for (const Observer& observer : observers_)
-    if (observer.on_trial_ended) observer.on_trial_ended(trial);
+    call_hook("the observer's on_trial_ended", observer.on_trial_ended, trial);
 }
 
 NNI_INLINE Progress Board::standing(const LedgerCounts& counts) const {
@@ -97,8 +102,7 @@ NNI_INLINE Progress Board::standing(const LedgerCounts& counts) const {
 
 NNI_INLINE void Board::progress(const LedgerCounts& counts) {
   const Progress progress = standing(counts);
-  for (const Observer& observer : observers_)
-    if (observer.on_progress) observer.on_progress(progress);
+  for (const Observer& observer : observers_) call_hook("the observer's on_progress", observer.on_progress, progress);
   if (control_ && control_->watched()) control_->publish(progress);
 }
 
@@ -146,8 +150,7 @@ NNI_INLINE Summary Board::end(ExperimentStatus status, std::string message, cons
   summary.failures = failures_;
   summary.trials = std::move(trials);
   publish(counts);
-  for (const Observer& observer : observers_)
-    if (observer.on_end) observer.on_end(summary);
+  for (const Observer& observer : observers_) call_hook("the observer's on_end", observer.on_end, summary);
   return summary;
 }
 

@@ -51,7 +51,8 @@ NNI_INLINE bool ControlCore::is_on_executor() const {
 // Where the last request of this kind is kept, if a later one replaces it. A pause and its end are of one kind.
 NNI_INLINE std::shared_ptr<Change>* ControlCore::latest(const Change& change) {
   if (std::holds_alternative<CancelTrial>(change) || std::holds_alternative<TellWhenRecorded>(change)) return nullptr;
-  const std::size_t kind = std::holds_alternative<ResumeTrials>(change) ? Change(PauseTrials{}).index() : change.index();
+  const std::size_t kind =
+      std::holds_alternative<ResumeTrials>(change) ? Change(PauseTrials{}).index() : change.index();
   return &latest_[kind];
 }
 

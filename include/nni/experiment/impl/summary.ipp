@@ -72,7 +72,8 @@ NNI_LAZY NNI_INLINE std::string csv_field(const std::string& text) {
 
 /// Why an experiment has no best trial, for people: what happened, and what to do.
 NNI_LAZY NNI_INLINE std::string why_no_best(const Summary& summary) {
-  const std::string resume = "; run it again, with .resume = nni::Resume::if_exists and a data store to go on from there";
+  const std::string resume =
+      "; run it again, with .resume = nni::Resume::if_exists and a data store to go on from there";
   if (summary.finished == 0 && summary.status == ExperimentStatus::stopped)
     return "the experiment was stopped before any trial had ended" + resume;
   if (summary.finished == 0) return "the experiment ended without a trial; look at .max_trials and at the tuner";
@@ -85,12 +86,13 @@ NNI_LAZY NNI_INLINE std::string why_no_best(const Summary& summary) {
   if (!summary.failures.empty()) {
     const TrialJobDetail& first = summary.failures.front();
     return "no trial succeeded: " + std::to_string(summary.count(TrialJobStatus::failed)) + " of " +
-           std::to_string(summary.finished) + " failed, the first (" + nni::to_string(first.trial) + ") with: " +
-           (first.message.empty() ? "no message" : first.message) + "; correct the trial and run it again";
+           std::to_string(summary.finished) + " failed, the first (" + nni::to_string(first.trial) +
+           ") with: " + (first.message.empty() ? "no message" : first.message) + "; correct the trial and run it again";
   }
   if (summary.status == ExperimentStatus::stopped)
     return "the experiment was stopped before any trial had succeeded" + resume;
-  return "none of the " + std::to_string(summary.finished) + " trials succeeded, because all were stopped; look at the "
+  return "none of the " + std::to_string(summary.finished) +
+         " trials succeeded, because all were stopped; look at the "
          "limits and the assessor of the experiment";
 }
 
@@ -101,9 +103,7 @@ NNI_LAZY_BODY const TrialJobDetail& Summary::best_or_throw() const& {
   return top.front();
 }
 
-NNI_LAZY_BODY TrialJobDetail Summary::best_or_throw() && {
-  return std::as_const(*this).best_or_throw();
-}
+NNI_LAZY_BODY TrialJobDetail Summary::best_or_throw() && { return std::as_const(*this).best_or_throw(); }
 
 NNI_LAZY_BODY std::string Summary::to_json() const {
   boost::json::object object;

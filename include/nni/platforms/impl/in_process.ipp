@@ -53,10 +53,12 @@ class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
     while (threads_.size() < wanted) {
       const std::error_code failure = add_thread();
       if (failure)
-        throw Error(failure, "in_process: thread " + std::to_string(threads_.size() + 1) + " of " +
-                                 std::to_string(wanted) + " could not be started: " + failure.message() +
-                                 "; set a smaller .threads of nni::platforms::InProcessOptions, or raise the limits on "
-                                 "processes (ulimit -u) and memory");
+        throw Error(
+            failure,
+            "in_process: thread " + std::to_string(threads_.size() + 1) + " of " + std::to_string(wanted) +
+                " could not be started: " + failure.message() +
+                "; set a smaller .threads of nni::platforms::InProcessOptions, or raise the limits on "
+                "processes (ulimit -u) and memory");
     }
   }
 
@@ -97,9 +99,9 @@ class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
       const std::error_code failure = add_thread();
       if (!failure) continue;
       grows_ = false;  // the calls take turns
-      log_.warning("in_process", "only " + std::to_string(threads_.size()) +
-                                     " calls run at a time, because no further thread could be started: " +
-                                     failure.message());
+      log_.warning(
+          "in_process", "only " + std::to_string(threads_.size()) +
+                            " calls run at a time, because no further thread could be started: " + failure.message());
     }
     if (staged_.size() == 1)
       work_.notify_one();
