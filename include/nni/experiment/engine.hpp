@@ -348,52 +348,7 @@ class Engine {
 
   // ---- decisions ----------------------------------------------------------------------------------------------
 
-  awaitable<void> control_loop() {
-    for (unsigned steps = 1;; ++steps) {
-      dirty_ = false;
-      // What arrives meanwhile is for the next round: decisions are not put off for ever.
-      for (std::size_t left = inbox_.size(); left != 0 || !urgent_.empty(); ++steps) {
-        if (urgent_.empty()) --left;
-        auto work = carry_out(take_action());
-        co_await std::move(work);
-        if (steps % steps_per_turn == 0) {
-          make_room();
-          auto others = async::yield(context_->executor());
-          co_await std::move(others);
-        }
-      }
-      make_room();
-      if (const std::size_t wanted = in_trouble() ? 0 : ledger_->wanted(); wanted != 0) {
-        ledger_->requested(wanted);
-        auto work = parts_.advisor.request(wanted);
-        co_await std::move(work);
-      }
-      if (!in_trouble() && ledger_->next_waiting()) {
-        auto work = place_waiting();
-        co_await std::move(work);
-      }
-      if (board_->wants_progress()) {
-        board_->set_active(active());
-        board_->progress(ledger_->counts());
-      }
-      if (ledger_->finished() && inbox_.empty() && urgent_.empty() && !dirty_) {
-        group_->cancel();
-        co_return;
-      }
-      if (const std::string why = ledger_->cannot_start();
-          !why.empty() && !stopping_ && inbox_.empty() && urgent_.empty() && !dirty_)
-        refuse_to_go_on(why);
-      follow_status();
-      if (steps % steps_per_turn == 0) {
-        auto others = async::yield(context_->executor());
-        co_await std::move(others);
-      }
-      while (!dirty_ && inbox_.empty() && urgent_.empty()) {
-        auto change = changed_.wait();
-        co_await std::move(change);
-      }
-    }
-  }
+  awaitable<void> control_loop();
 
   awaitable<void> place_waiting() {
     if (std::exchange(resources_stale_, false)) {
