@@ -7,7 +7,8 @@
 #
 # The last line is "N passed, N failed, N skipped"; the counts are in attacks.json in the build folder.
 #
-#   --preset NAME   a preset of CMakePresets.json: dev (default: with assertions), asan (memory is not judged), release
+#   --preset NAME   a preset of CMakePresets.json: dev (default; with assertions, an answer may take 4 s), asan (memory is
+#                   not judged), release (the one for figures)
 #   --no-install    takes everything as installed
 #   OPTION          for tests/attacks/attacks.py: --only TEXT runs the attacks whose name holds the text
 set -uo pipefail

@@ -17,7 +17,7 @@ from compiling import COMPILE_ROWS, compile_budget
 from in_process import ask_tell, in_process, open_100k
 from local_trials import local_trials, turn_around
 from metrics import metrics_batched, metrics_per_request
-from recovery import crash, resume_latency
+from recovery import attacks, crash, resume_latency
 from session import ROOT, Session
 from starvation import starvation
 from table import table
@@ -48,6 +48,7 @@ GROUPS = {  # function: its rows, and the programs of ours that it runs
     compile_budget: (COMPILE_ROWS, []),
     resume_latency: (["resume_latency"], ["resume_latency"]),
     crash: (["crash", "crash.not_adopted", "crash.kills"], []),
+    attacks: (["attacks", "attacks.memory", "attacks.p99", "attacks.count"], []),
 }
 
 

@@ -1,4 +1,5 @@
-"""A manager that was killed: how soon it is back, and what the last run of scripts/crash.sh counted."""
+"""A manager that was killed: how soon it is back. And the counts of the last runs of scripts/crash.sh and
+scripts/attacks.sh."""
 
 import collections
 import contextlib
@@ -74,3 +75,21 @@ def crash(session):
     session.row("crash", "lost or doubled", figure(last, "wrong"), None, None, Goal("ours", "<=", 0))
     session.row("crash.not_adopted", "trials", figure(last, "not_adopted"), None, None, Goal("ours", "<=", 0))
     session.row("crash.kills", "kills", figure(last, "kills"), None, None)
+
+
+def attacks(session):
+    def counts():
+        if session.peers_only:
+            raise Missing("not asked for (--peers-only)")
+        reports = [ROOT / "build" / preset / "attacks.json" for preset in ("release", "dev")]
+        reports = [one for one in reports if one.exists()]
+        if not reports:
+            raise Missing("nothing was attacked here yet; scripts/attacks.sh --preset release does it")
+        result = json.loads(reports[0].read_text(encoding="ascii"))
+        return {key: result[key] for key in ("failures", "memory_mb", "p99_ms", "attacks")}
+
+    last = session.attempt(counts)
+    session.row("attacks", "failures", figure(last, "failures"), None, None, Goal("ours", "<=", 0))
+    session.row("attacks.memory", "MB", figure(last, "memory_mb"), None, None, Goal("ours", "<=", 200))
+    session.row("attacks.p99", "ms", figure(last, "p99_ms"), None, None, Goal("ours", "<=", 1000))
+    session.row("attacks.count", "attacks", figure(last, "attacks"), None, None)

@@ -32,10 +32,13 @@ def frame(kind, payload=b"", sequence=0, version=VERSION, size=None):
     return struct.pack("<IBBHQ", len(payload) if size is None else size, version, kind, 0, sequence) + payload
 
 
+def greeting(experiment):
+    """A hello as far as its environment: id, life, whether it can resume, owner, process."""
+    return text(experiment) + text(b"life") + b"\x01" + text(b"attack") + number(os.getpid())
+
+
 def hello(experiment, environment=()):
-    return text(experiment) + text(b"attack") + number(os.getpid()) + number(len(environment)) + b"".join(
-        text(one) for one in environment
-    )
+    return greeting(experiment) + number(len(environment)) + b"".join(text(one) for one in environment)
 
 
 def connect(target, limit=10.0):
@@ -141,9 +144,8 @@ def second_manager(target):
 
 
 def lying_counts(target):
-    for payload in (number(2**62) + b"x", text(b"attacked") + number(2**63), text(b"attacked") + text(b"a") + number(1)
-                    + number(2**60), b"\xff" * 11, b"", text(b"attacked") + text(b"a") + number(1) + number(10**9)
-                    + text(b"A=1")):  # fmt: skip
+    for payload in (number(2**62) + b"x", text(b"attacked") + number(2**63), greeting(b"attacked") + number(2**60),
+                    b"\xff" * 11, b"", greeting(b"attacked") + number(10**9) + text(b"A=1")):  # fmt: skip
         expect_refusal(target, frame(HELLO, payload))
     expect_trials(target)
 
@@ -151,8 +153,9 @@ def lying_counts(target):
 def many_small_texts(target):
     """As many entries as fit into a frame, each of which costs more than it takes on the wire."""
     count = 60 * MEBIBYTE
-    payload = text(b"another") + text(b"attack") + number(1) + number(count) + b"\x00" * count
-    expect_refusal(target, frame(HELLO, payload))
+    expect_refusal(target, frame(HELLO, greeting(b"another") + number(count) + b"\x00" * count))
+    count = 7 * MEBIBYTE
+    expect_refusal(target, frame(HELLO, greeting(b"another") + number(count) + b"\x00" * count))
     expect_trials(target)
 
 
@@ -179,7 +182,8 @@ def large_unfinished_frames(target):
         for _ in range(20):
             peer = connect(target, 0.5)
             peers.append(peer)
-            send(peer, frame(HELLO, b"", size=64 * MEBIBYTE) + b"h" * (20 * MEBIBYTE))
+            size = (64 if len(peers) % 2 else 7) * MEBIBYTE
+            send(peer, frame(HELLO, b"", size=size) + b"h" * min(20 * MEBIBYTE, size - 1))
         time.sleep(0.5)
     finally:
         for peer in peers:
@@ -226,7 +230,7 @@ ATTACKS = [
     ("lying counts", "counts beyond the frame", "a refusal", lying_counts, {}),
     ("many small texts", "a hello with 60 million entries", "a refusal, little memory", many_small_texts, {}),
     ("half frames", "120 half frames", "others are served", half_frames, {}),
-    ("large unfinished frames", "20 x 20 MB of frames that never end", "little memory", large_unfinished_frames, {}),
+    ("large unfinished frames", "20 frames of 7 and 64 MB that never end", "little memory", large_unfinished_frames, {}),
     ("flood", "600 connections, 256 files", "trials go on, the keeper answers again", flood, FEW_FILES),
     ("many questions", "300 questions for the status", "300 answers", many_questions, {}),
 ]  # fmt: skip

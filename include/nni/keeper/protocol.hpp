@@ -35,6 +35,9 @@ inline constexpr std::uint8_t protocol_version = 2;
 /// Largest payload of a frame; a metric of a trial is limited to less by its channel.
 inline constexpr std::size_t max_frame_payload = 64 * 1024 * 1024;
 
+/// Largest payload of the frame that opens a connection, before the peer has identified itself. Holds a whole environment.
+inline constexpr std::size_t max_greeting_payload = 8 * 1024 * 1024;
+
 /// Bytes before the payload of a frame.
 inline constexpr std::size_t frame_header_size = 16;
 
@@ -93,8 +96,12 @@ class FrameReader {
   /// Gives the reader more bytes.
   void feed(std::string_view bytes) {
     buffer_.erase(0, std::exchange(at_, 0));
+    if (buffer_.empty() && buffer_.capacity() > detail::kept_capacity) buffer_.shrink_to_fit();
     buffer_.append(bytes);
   }
+
+  /// Sets the largest payload from now on.
+  void limit(std::size_t payload) noexcept { most_ = payload; }
 
   /// The next complete frame, valid until the next call of a member that is not const.
   /// @returns  nothing when more bytes are needed
@@ -104,6 +111,7 @@ class FrameReader {
  private:
   std::string buffer_;
   std::size_t at_ = 0;
+  std::size_t most_ = max_frame_payload;
 };
 
 /// Who the manager is and what its trials inherit.

@@ -12,6 +12,11 @@
 
 namespace nni::keeper {
 
+namespace detail {
+/// Room that a buffer keeps when it is empty; a large value gives back what it took.
+inline constexpr std::size_t kept_capacity = 1024 * 1024;
+}  // namespace detail
+
 /// Appends values in the compact form that frames and spool records share: integers in groups of seven bits, the lowest
 /// first; texts with their length in bytes before them.
 /// Source: "LEB128" of the DWARF 5 standard, section 7.6, and for negative numbers the zigzag of Protocol Buffers' encoding.

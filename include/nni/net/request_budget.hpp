@@ -10,14 +10,14 @@ class ServerCore;
 
 /// The bytes that all connections of a server hold: requests that are not complete, and those that are owed an answer.
 ///
-/// Large bodies are counted by the length that they announce, before a byte of them is read, so that one that was begun
-/// can be finished; everything else by the bytes that have come. It outlives its server for the sake of late answers.
+/// Large bodies are counted by their announced length before a byte of them is read, so that a body that was begun can be
+/// finished; everything else is counted by the bytes that have arrived. Outlives its server because answers may come late.
 struct RequestBudget {
   std::size_t small = 0;         ///< heads, small bodies, requests behind an unanswered one, answers not sent yet
   std::size_t large = 0;         ///< announced lengths of large bodies
   ServerCore* server = nullptr;  ///< is notified when something is given back; null once it is gone
 
-  /// Gives bytes back and wakes whoever waits for them.
+  /// Gives bytes back and resumes connections that wait for them.
   void give_back(bool of_large, std::size_t bytes) noexcept;
 };
 
@@ -25,7 +25,7 @@ struct RequestBudget {
 class BudgetShare {
  public:
   BudgetShare() = default;
-  /// Takes the bytes without asking whether they are there.
+  /// Takes the bytes unconditionally; the caller has checked the limit.
   BudgetShare(std::shared_ptr<RequestBudget> budget, bool of_large, std::size_t bytes) noexcept
       : budget_(std::move(budget)), bytes_(bytes), large_(of_large) {
     (large_ ? budget_->large : budget_->small) += bytes_;

@@ -101,7 +101,7 @@ class Responder {
 
   std::shared_ptr<detail::ReplySlot> slot_;
   std::uint64_t serial_ = 0;
-  detail::BudgetShare share_;  // of the body: whoever owes the answer has it in some form
+  detail::BudgetShare share_;  // of the body, which the owner of the answer keeps in some form
 };
 
 /// Takes a request, and its answer by the responder: at once, or kept for later. It must not throw; a handler that
@@ -113,7 +113,7 @@ class Screening {
  public:
   unsigned status = 0;  ///< 0: the body is read and the handler called; else the answer, and the body is passed over
   std::string_view reason;  ///< text of that answer; static
-  bool known = false;  ///< the client has proved that it belongs here: its connection is among the last to be closed
+  bool known = false;       ///< the client is authenticated: its connection is among the last to be closed
 };
 
 /// Decides about a request by its header; `body` is empty. It must not throw: a request that it throws for is answered 500.
@@ -144,8 +144,8 @@ class Server {
   /// @param handler  called for each request that matches; without a match the client gets 404
   void route(std::string method, std::string prefix, Handler handler);
 
-  /// Sets what is asked about each request that has a route before its body is read. Before `open`; without one, the
-  /// clients are all known.
+  /// Sets the decision about requests that have a route, made before the body is read. Call it before `open`; without a
+  /// screen all clients count as known.
   void screen(Screen screen);
 
   /// Starts to listen. Plain, because binding does not wait.

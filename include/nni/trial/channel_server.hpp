@@ -71,7 +71,7 @@ struct ChannelServerOptions {
   std::string environment = "local-env";          ///< name of the environment in these addresses
   std::size_t max_body_bytes = 50 * 1024 * 1024;  ///< largest request of a trial; as in NNI
   std::size_t max_connections = 20'000;           ///< of all trials together, see `net::ServerOptions`
-  std::size_t max_batch = 8192;                   ///< values in one request; more are answered 413
+  std::size_t max_batch = 8192;  ///< values in one request; more are answered 413, see docs/formats/trial-channel.md
   /// Values that the handler was given and that are not acknowledged. Beyond it large batches wait, undecoded, and the
   /// trials that sent them with them.
   std::size_t max_in_flight = 16 * 1024;

@@ -32,8 +32,8 @@ struct CourierOptions {
   Duration patience = std::chrono::seconds(60);          ///< a manager that does not answer is tried for so long
   Duration first_pause = std::chrono::milliseconds(50);  ///< between attempts, doubled each time ...
   Duration longest_pause = std::chrono::seconds(2);      ///< ... up to this
-  /// A request without a complete answer for so long is sent again over another connection. A manager that takes requests and
-  /// cannot record, for instance for want of disk space, is waited for; one that cannot be reached any more is found out.
+  /// A request without a complete answer for so long is sent again over a new connection, which detects a machine that
+  /// vanished. A manager that accepts requests but cannot record, for instance on a full disk, is waited for without limit.
   Duration answer_limit = std::chrono::minutes(10);
 };
 

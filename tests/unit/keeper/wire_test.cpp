@@ -262,3 +262,30 @@ TEST_CASE("protocol: an attempt whose successor has no number is refused", "[kee
   (void)in.run();
   CHECK_FALSE(in.ok());
 }
+
+TEST_CASE("protocol: a frame beyond the limit of its reader is refused by its header", "[keeper][protocol]") {
+  std::string header;
+  append_frame(header, FrameType::hello, 0, [](Writer& out) { out.text(std::string(1000, 'x')); });
+  header.resize(frame_header_size);
+  FrameReader reader;
+  reader.feed(header);
+  CHECK_FALSE(reader.next());
+
+  reader.limit(100);
+  CHECK_THROWS_AS(reader.next(), Error);
+}
+
+TEST_CASE("protocol: a greeting of very many small texts is refused", "[keeper][protocol]") {
+  Hello hello;
+  hello.experiment = "abc";
+  std::string payload;
+  Writer out(payload);
+  encode(out, hello);
+  REQUIRE(decode_hello(payload));
+  payload.pop_back();  // the count of its environment, 0
+  constexpr std::size_t many = 4'000'000;
+  out.number(many);
+  payload.append(many, '\0');
+
+  CHECK(decode_hello(payload).has_error());
+}

@@ -2,6 +2,7 @@
 #include "support/raw_http.hpp"
 #include "support/turns.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -169,6 +170,35 @@ CO_TEST_CASE("server: a client that is refused by its header has its answer befo
   CHECK(plain.head.keep_alive);
   CHECK(expecting.status == 403);
   CHECK_FALSE(expecting.head.keep_alive);  // it may send its body or not
+  co_await server.close();
+}
+
+CO_TEST_CASE("server: a client that sends many requests at once lets others have their turn", "[net][server]") {
+  net::Server server(ctx.executor());
+  std::vector<char> order;
+  server.route("GET", "/", [&order](const net::Request& request, net::Responder reply) {
+    order.push_back(request.path[1]);
+    reply.send(200);
+  });
+  server.open();
+  RawHttp greedy(ctx.executor());
+  co_await greedy.connect(server.port());
+  RawHttp modest(ctx.executor());
+  co_await modest.connect(server.port());
+  std::string many;
+  for (int count = 0; count < 500; ++count) many += "GET /greedy HTTP/1.1\r\n\r\n";
+
+  co_await greedy.send(many);
+  const RawAnswer answer = co_await modest.exchange("GET", "/modest");
+  const auto place = std::find(order.begin(), order.end(), 'm') - order.begin();
+  for (int count = 0; count < 500; ++count) {
+    const RawAnswer one = co_await greedy.receive();
+    CHECK(one.status == 200);
+  }
+
+  CHECK(answer.status == 200);
+  CHECK(place < 200);
+  CHECK(order.size() == 501);
   co_await server.close();
 }
 

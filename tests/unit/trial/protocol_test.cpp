@@ -283,9 +283,10 @@ TEST_CASE("protocol: a batch is counted and cut by its framing", "[trial][protoc
   for (std::uint32_t index = 0; index < 10; ++index) append_to_batch(text, MetricKind::intermediate, index, "12345");
   const std::size_t one = text.size() / 10;
 
-  CHECK(count_batch(text) == 10);
-  CHECK(count_batch("") == 0);
-  CHECK_FALSE(count_batch(text.substr(0, text.size() - 1)));
+  CHECK(count_batch(text, 10) == 10);
+  CHECK(count_batch(text, 3) == 4);
+  CHECK(count_batch("", 10) == 0);
+  CHECK_FALSE(count_batch(text.substr(0, text.size() - 1), 10));
   CHECK(batch_part(text, 3, 1'000'000) == 3 * one);
   CHECK(batch_part(text, 100, 1'000'000) == text.size());
   CHECK(batch_part(text, 100, 2 * one) == 2 * one);

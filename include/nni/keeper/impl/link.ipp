@@ -9,6 +9,7 @@
 #include <boost/asio/post.hpp>
 
 #include <nni/keeper/link.hpp>
+#include <nni/keeper/wire.hpp>
 
 namespace nni::keeper {
 
@@ -68,6 +69,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
       }
     }
     sending_.clear();
+    if (sending_.capacity() > kept_capacity) sending_.shrink_to_fit();
     sent_ = 0;
   }
 

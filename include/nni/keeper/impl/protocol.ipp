@@ -86,9 +86,9 @@ NNI_INLINE std::optional<Frame> FrameReader::next() {
     throw Error(Errc::protocol,
                 "keeper protocol: the other side speaks version " + std::to_string(version) + ", this side version " +
                     std::to_string(protocol_version) + "; use the same release for both");
-  if (size > max_frame_payload)
+  if (size > most_)
     throw Error(Errc::protocol, "keeper protocol: a frame of " + std::to_string(size) +
-                                    " bytes is larger than the limit of " + std::to_string(max_frame_payload));
+                                    " bytes is larger than the limit of " + std::to_string(most_));
   if (available < frame_header_size + size) return std::nullopt;
   Frame frame;
   frame.type = static_cast<FrameType>(header[5]);

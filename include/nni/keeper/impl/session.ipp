@@ -18,7 +18,9 @@ inline constexpr std::size_t replay_chunk = 1024 * 1024;
 }  // namespace detail
 
 NNI_INLINE Session::Session(Keeper& keeper, std::shared_ptr<Link> link, Host host, Log log)
-    : keeper_(&keeper), link_(std::move(link)), host_(std::move(host)), log_(std::move(log)) {}
+    : keeper_(&keeper), link_(std::move(link)), host_(std::move(host)), log_(std::move(log)) {
+  reader_.limit(max_greeting_payload);
+}
 
 NNI_INLINE void Session::on_bytes(std::string_view bytes) {
   const std::shared_ptr<Session> keep = shared_from_this();
@@ -99,6 +101,7 @@ NNI_INLINE void Session::greet(const Frame& frame) {
     return end();
   }
   manager_ = true;
+  reader_.limit(max_frame_payload);
   keeper_->inherit(hello_.environment);
   const Welcome welcome = keeper_->welcome();
   append_frame(link_->out(), FrameType::welcome, 0, [&welcome](Writer& out) { encode(out, welcome); });

@@ -173,6 +173,7 @@ NNI_INLINE int Spool::write_out() {
   if (const auto failure = file_.write(pending_, end_)) return failure.value();  // the next try writes them all again
   end_ += pending_.size();
   pending_.clear();
+  if (pending_.capacity() > detail::kept_capacity) pending_.shrink_to_fit();
   pending_records_ = 0;
   return 0;
 }

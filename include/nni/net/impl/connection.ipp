@@ -21,6 +21,9 @@ namespace nni::net::detail {
 // A client that sends more while it is owed an answer has to wait with it.
 inline constexpr std::size_t most_unread = 16 * 1024;
 
+// Pipelined requests that are handled before other connections have their turn.
+inline constexpr int most_at_once = 16;
+
 NNI_INLINE Connection::Connection(std::shared_ptr<ServerCore> server, tcp::socket socket)
     : server_(std::move(server)), socket_(std::move(socket)), slot_(std::make_shared<ReplySlot>()) {
   slot_->connection = this;
@@ -58,7 +61,7 @@ NNI_INLINE void Connection::shed(const char* reason) noexcept {
   drop();
 }
 
-// Memory that is missing costs this connection, and nobody else anything.
+// A lack of memory closes this connection and no other.
 template <class F>
 void Connection::guarded(F&& step) noexcept {
   const std::shared_ptr<Connection> keep = shared_from_this();
@@ -84,7 +87,7 @@ NNI_INLINE void Connection::count_bytes() noexcept {
 }
 
 NNI_INLINE void Connection::wait_readable() {
-  if (ended_ || reading_ || starved_ || claiming_) return;
+  if (ended_ || reading_ || starved_ || claiming_ || yielded_) return;
   reading_ = true;
   server_->begin_operation();
   try {
@@ -108,7 +111,7 @@ NNI_INLINE void Connection::fed() {
 NNI_INLINE void Connection::readable(error_code failure) {
   if (ended_) return;
   if (failure) return drop();
-  if (claiming_) return;
+  if (claiming_ || yielded_) return;
   if (!discarding_ && !server_->has_memory(*this)) {
     starved_ = true;
     return server_->starve(*this);
@@ -126,7 +129,10 @@ NNI_INLINE void Connection::readable(error_code failure) {
     close_after_ = true;
     return;
   }
-  if (discarding_) return wait_readable();
+  if (discarding_) {
+    discarded_ += size;
+    return discarded_ > most_discarded_ ? drop() : wait_readable();
+  }
   if (owed) {
     // Requests are answered in order, so this one has to wait; its sender too, if it sends much.
     unread_.append(scratch.data(), size);
@@ -148,9 +154,14 @@ NNI_INLINE void Connection::readable(error_code failure) {
 // Takes requests from the bytes and gives them to their handlers, until an answer is owed or the bytes are used up.
 NNI_INLINE std::size_t Connection::feed(std::string_view data) {
   std::size_t used = 0;
+  int requests = 0;
   while (!ended_ && !discarding_ && !close_after_ && !claiming_ && slot_->serial == 0 && !writing_) {
     const std::string_view rest = data.substr(used);
     if (rest.empty() && !(head_ && announced_ == 0)) break;
+    if (!head_ && passing_over_ == 0 && requests++ == most_at_once) {
+      yield();
+      break;
+    }
     if (passing_over_ != 0) {
       const std::size_t now = std::min(passing_over_, rest.size());
       used += now;
@@ -174,6 +185,22 @@ NNI_INLINE std::size_t Connection::feed(std::string_view data) {
   return discarding_ ? data.size() : used;
 }
 
+// Lets others have their turn before the next request of this connection.
+NNI_INLINE void Connection::yield() {
+  yielded_ = true;
+  server_->begin_operation();
+  try {
+    boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
+      self->yielded_ = false;
+      self->guarded([&] { self->go_on(); });
+      self->server_->end_operation();
+    });
+  } catch (...) {
+    server_->end_operation();
+    throw;
+  }
+}
+
 // Returns the length of the head, 0 while it is incomplete or when it is none.
 NNI_INLINE std::size_t Connection::read_head(std::string_view data) {
   if (searched_ == 0) server_->move_to(*this, Group::busy);
@@ -186,7 +213,7 @@ NNI_INLINE std::size_t Connection::read_head(std::string_view data) {
   }
   searched_ = 0;
   head_.emplace();
-  head_->skip(true);  // the body is none of its business
+  head_->skip(true);  // bodies are taken by this class
   head_->header_limit(static_cast<std::uint32_t>(most + 1));
   head_->body_limit(boost::none);
   error_code failure;
@@ -222,7 +249,7 @@ NNI_INLINE bool Connection::is_last() const {
   return !message.keep_alive() || message.version() < 11;
 }
 
-// Decides by the head alone: nothing of the body is read for somebody who has no business here.
+// Decides by the head alone, so that strangers cannot send a body.
 NNI_INLINE void Connection::begin_request() {
   const Request request = request_of_head();
   Screening verdict;
@@ -246,9 +273,13 @@ NNI_INLINE void Connection::begin_request() {
   const bool coded = head_->get().count(boost::beast::http::field::transfer_encoding) != 0;
   if (verdict.status == 0 && coded)
     return refuse(411, "send the body with a Content-Length; a Transfer-Encoding is not accepted");
-  if (verdict.status == 0 && length && *length > server_->options().max_body_bytes)
-    return refuse(413, "the body may have " + std::to_string(server_->options().max_body_bytes) + " bytes");
-  if (coded || (length && *length > server_->options().max_body_bytes)) return refuse(verdict.status, verdict.reason);
+  const std::size_t most = server_->options().max_body_bytes;
+  if (!coded && length && *length > most) {
+    most_discarded_ =
+        std::max<std::size_t>(most_discarded_, most > *length / 4 ? static_cast<std::size_t>(*length) : 0);
+    if (verdict.status == 0) return refuse(413, "the body may have " + std::to_string(most) + " bytes");
+  }
+  if (coded || (length && *length > most)) return refuse(verdict.status, verdict.reason);
   announced_ = length ? static_cast<std::size_t>(*length) : 0;
   if (verdict.status != 0) return decline(verdict.status, verdict.reason);
 
@@ -334,7 +365,7 @@ NNI_INLINE void Connection::answer(unsigned status, std::string_view body, std::
 
 // Answers without looking at the body, which is passed over.
 NNI_INLINE void Connection::decline(unsigned status, std::string_view why) {
-  // A client that was to be told to go on may send its body now or not at all.
+  // A client that waits for 100 Continue may now send its body or not.
   const bool unsure = announced_ != 0 && !request_of_head().header("expect").empty();
   close_after_ = close_after_ || unsure || is_last();
   head_request_ = head_->get().method() == boost::beast::http::verb::head;
@@ -409,16 +440,7 @@ NNI_INLINE void Connection::answered() {
     // Inside a handler `feed` goes on by itself; later, a waiting request must not be handled inside the call of
     // whoever gave the answer.
     if (!dispatching_ && !unread_.empty()) {
-      server_->begin_operation();
-      try {
-        boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
-          self->guarded([&] { self->go_on(); });
-          self->server_->end_operation();
-        });
-      } catch (...) {
-        server_->end_operation();
-        throw;
-      }
+      if (!yielded_) yield();
     } else if (!dispatching_ && !discarding_) {
       wait_readable();
     }
@@ -428,7 +450,7 @@ NNI_INLINE void Connection::answered() {
 }
 
 NNI_INLINE void Connection::go_on() {
-  if (ended_ || dispatching_ || claiming_ || slot_->serial != 0 || writing_) return;
+  if (ended_ || dispatching_ || claiming_ || yielded_ || slot_->serial != 0 || writing_) return;
   consume();
   if (!ended_) wait_readable();
 }

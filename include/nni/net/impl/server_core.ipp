@@ -285,7 +285,7 @@ NNI_INLINE void ServerCore::freed() noexcept {
   }
 }
 
-// Gives what has become free to those who wait for it.
+// Resumes connections that wait for memory, as far as there is some.
 NNI_INLINE void ServerCore::grant() {
   granting_ = false;
   if (!open_) return;
@@ -308,7 +308,7 @@ NNI_INLINE void RequestBudget::give_back(bool of_large, std::size_t bytes) noexc
 
 // ---- time
 
-// Somebody waits for what others hold: then a request that is half sent is given less time.
+// Whether clients wait for connections or memory. Half-sent requests are given less time then.
 NNI_INLINE bool ServerCore::pressed() const noexcept {
   return !starved_.empty() ||
          std::any_of(listeners_.begin(), listeners_.end(), [](const Listener& one) { return one.parked.has_value(); });

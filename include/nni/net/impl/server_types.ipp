@@ -36,12 +36,16 @@ enum class Group : std::uint8_t {
   loading,    // in the middle of a large body, or waiting for its turn to send one
   waiting,    // owed an answer
   lingering,  // answered for the last time
-  unproven    // has not shown yet that it belongs here, whatever it does
+  unproven    // not authenticated yet, in whatever state
 };
 inline constexpr std::size_t group_count = 6;
 
 // Bodies above it are counted by the length that they announce, before they come.
 inline constexpr std::size_t large_body = 64 * 1024;
+
+// Bytes that are read and dropped after the last answer of a connection, so that its client sees the answer. A body that was
+// refused for its length is dropped whole, up to four times the limit.
+inline constexpr std::size_t most_discarded = 256 * 1024;
 
 // Connections that a server takes when the process may have so many files open.
 inline std::size_t connections_within(std::size_t wanted, std::size_t open_files) noexcept {
@@ -90,7 +94,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   // Takes the length of a large body from the budget; false: its turn comes later, see `Connection::granted`.
   bool claim(Connection& connection, std::size_t bytes);
   void withdraw(Connection& connection) noexcept;
-  // Something was given back to the budget.
+  // Bytes were given back to the budget.
   void freed() noexcept;
 
  private:
@@ -192,6 +196,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void answered();
   void go_on();
   void consume();
+  void yield();
   void count_bytes() noexcept;
   void end();
 
@@ -204,13 +209,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string body_;              // only of a body that came in parts
   std::string unread_;            // the start of a head, or bytes behind the request that is being answered
   std::string unsent_;
-  BudgetShare share_;        // of a large body
+  BudgetShare share_;  // of a large body
+  std::size_t discarded_ = 0;
+  std::size_t most_discarded_ = most_discarded;
   std::size_t counted_ = 0;  // bytes that stand in the budget for this connection
   std::shared_ptr<ReplySlot> slot_;
   std::uint64_t serial_ = 0;
   bool reading_ = false;
   bool starved_ = false;
   bool claiming_ = false;
+  bool yielded_ = false;  // the next request is taken by a later turn
   bool writing_ = false;
   bool dispatching_ = false;
   bool close_after_ = false;

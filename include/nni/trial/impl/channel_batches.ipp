@@ -13,11 +13,12 @@ namespace nni::trial::detail {
 
 NNI_INLINE void ChannelCore::handle_batch(
     Channel& channel, const net::Request& request, net::Responder reply, TimePoint now) {
-  const std::optional<std::size_t> count = count_batch(request.body);
+  const std::optional<std::size_t> count = count_batch(request.body, options_.max_batch);
   if (!count) return reply.send(400, "the framing of the batch is broken");
   if (*count > options_.max_batch)
-    return reply.send(413, "a batch may have " + std::to_string(options_.max_batch) + " values and this one has " +
-                               std::to_string(*count) + "; send them in several requests");
+    return reply.send(
+        413,
+        "a batch may have " + std::to_string(options_.max_batch) + " values; send more of them in several requests");
   if (*count == 0) return reply.send(200, batch_answer(0));
   const bool small = *count <= part_values && request.body.size() <= part_bytes;
   const bool crowded = *count > few_values && in_flight_->values + *count > options_.max_in_flight;

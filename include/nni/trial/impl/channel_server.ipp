@@ -162,7 +162,7 @@ NNI_INLINE void ChannelCore::handle(const net::Request& request, net::Responder 
   handle_poll(*channel, token, std::move(reply));
 }
 
-// What is large is not kept in two places longer than needed.
+// Frees a large body as soon as it is decoded.
 NNI_INLINE Result<ChannelCommand> decode_command_of(const net::Request& request) {
   if (request.body.size() <= part_bytes) return decode_command(request.body);
   const std::string body = request.take_body();

@@ -100,11 +100,11 @@ struct PendingBatch {
   std::shared_ptr<SharedReply> reply;
 };
 
-// Of a batch so much is decoded and handed over at a time; then others have their turn.
+// A batch is decoded and handed over in parts of this size; other requests have their turn in between.
 inline constexpr std::size_t part_values = 256;
 inline constexpr std::size_t part_bytes = 256 * 1024;
 
-// So many values of a request are taken at once, however many are in flight.
+// A request of at most so many values never waits for `max_in_flight`.
 inline constexpr std::size_t few_values = 16;
 
 class ChannelCore : public std::enable_shared_from_this<ChannelCore> {

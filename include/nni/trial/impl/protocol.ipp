@@ -247,10 +247,10 @@ NNI_INLINE bool take_framed(std::string_view& rest, Framed& framed) noexcept {
 
 }  // namespace detail
 
-NNI_INLINE std::optional<std::size_t> count_batch(std::string_view text) noexcept {
+NNI_INLINE std::optional<std::size_t> count_batch(std::string_view text, std::size_t most) noexcept {
   std::size_t count = 0;
   detail::Framed framed;
-  for (; !text.empty(); ++count)
+  for (; !text.empty() && count <= most; ++count)
     if (!detail::take_framed(text, framed)) return std::nullopt;
   return count;
 }
