@@ -89,11 +89,20 @@ class Reader {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
       const std::uint8_t part = byte();
+      // The writer spells a number in one way: without groups of zeros at its end, and in 64 bits.
+      if ((part == 0 && shift != 0) || (part > 1 && shift == 63)) break;
       value |= static_cast<std::uint64_t>(part & 0x7f) << shift;
       if (part < 0x80) return value;
     }
     fail();
     return 0;
+  }
+
+  /// A byte that is 0 or 1.
+  bool flag() noexcept {
+    const std::uint8_t value = byte();
+    if (value > 1) fail();
+    return value == 1;
   }
 
   /// As `Writer::integer` wrote it.

@@ -289,3 +289,25 @@ TEST_CASE("protocol: a greeting of very many small texts is refused", "[keeper][
 
   CHECK(decode_hello(payload).has_error());
 }
+
+TEST_CASE("wire: only the spelling of the writer is taken", "[keeper][wire]") {
+  const auto accepts_number = [](std::string_view bytes) {
+    Reader in(bytes);
+    (void)in.number();
+    return in.ok();
+  };
+  const auto accepts_flag = [](std::string_view bytes) {
+    Reader in(bytes);
+    (void)in.flag();
+    return in.ok();
+  };
+
+  CHECK(accepts_number(std::string_view("\x00", 1)));
+  CHECK(accepts_number("\x80\x01"));
+  CHECK_FALSE(accepts_number(std::string_view("\x80\x00", 2)));
+  CHECK_FALSE(accepts_number(std::string_view("\x81\x80\x00", 3)));
+  CHECK(accepts_number("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"));
+  CHECK_FALSE(accepts_number("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02"));
+  CHECK(accepts_flag("\x01"));
+  CHECK_FALSE(accepts_flag("\x02"));
+}

@@ -112,7 +112,7 @@ NNI_INLINE Result<Hello> decode_hello(std::string_view payload) {
   Hello what;
   what.experiment = in.text();
   what.life = in.text();
-  what.can_resume = in.byte() != 0;
+  what.can_resume = in.flag();
   what.owner = in.text();
   what.pid = in.number();
   what.environment = detail::take_texts(in);
@@ -134,7 +134,7 @@ NNI_INLINE Result<JobTemplate> decode_job(std::string_view payload) {
   what.arguments = detail::take_texts(in);
   what.directory = in.text();
   what.environment = detail::take_texts(in);
-  what.discard_output = in.byte() != 0;
+  what.discard_output = in.flag();
   return detail::checked(in, std::move(what), "job template");
 }
 
@@ -177,7 +177,7 @@ NNI_INLINE Result<Welcome> decode_welcome(std::string_view payload) {
   what.pid = in.number();
   what.directory = in.text();
   what.next_position = in.number();
-  what.restarted = in.byte() != 0;
+  what.restarted = in.flag();
   const std::size_t count = detail::take_count(in, 6);
   for (std::size_t at = 0; at < count && in.ok(); ++at) {
     LiveRun live;
