@@ -51,9 +51,11 @@ def interrupted(text):
 def flags(build):
     text = (build / "CMakeCache.txt").read_text()
     compiler = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.*)$", text, re.M).group(1)
-    arguments = ["-std=c++20", "-O0", "-w", "-DNNI_SEPARATE_COMPILATION", f"-I{ROOT}/include"]
-    arguments += ["-DNNI_WITH_SQLITE=1", "-DNNI_WITH_HTTP=1", "-DNNI_WITH_PROCESS=1"]
-    return compiler, arguments, [f"-L{build}", "-lnni", "-lboost_json", "-lsqlite3", "-lpthread"]
+    macros = ["BOOST_ASIO_SEPARATE_COMPILATION", "BOOST_CONTAINER_DYN_LINK", "BOOST_CONTAINER_NO_LIB"]
+    macros += ["BOOST_JSON_DYN_LINK", "BOOST_JSON_NO_LIB", "NNI_SEPARATE_COMPILATION"]
+    macros += ["NNI_WITH_SQLITE=1", "NNI_WITH_HTTP=1", "NNI_WITH_PROCESS=1"]
+    arguments = ["-std=c++20", "-O0", "-w", f"-I{ROOT}/include", *(f"-D{macro}" for macro in macros)]
+    return compiler, arguments, [f"-L{build}", "-lnni", "-lboost_json", "-lboost_container", "-lsqlite3", "-lpthread"]
 
 
 def check(page, build):

@@ -113,6 +113,13 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
     if (import_) (this->*import_)(board, first);
     std::string remark;
     if constexpr (requires { service_.remark(); }) remark = service_.remark();
+    if (snapshot_.exists && detail::turns_direction(snapshot_.profile.params, options_.direction)) {
+      const std::string turned =
+          "this experiment searched in the other direction before; from now on it is to " +
+          std::string(to_string(options_.direction)) + ", and earlier trials are ranked that way as well";
+      context.log().warning("experiment", turned + "; set .direction as before if this is a mistake");
+      remark += (remark.empty() ? "" : "; ") + turned;
+    }
     board.set_surroundings(std::move(remark), !std::same_as<store_type, datastore::Memory>);
     board.begin(first_profile(context), directory_, Service::platform, snapshot_.exists, ledger_->counts().finished,
                 static_cast<std::size_t>(alive), snapshot_.imported.size());

@@ -95,6 +95,9 @@ void check_duration(const char* key, const std::optional<Duration>& duration, Pr
 [[nodiscard]] std::string no_gpus(int wanted);
 /// @}
 
+/// True when `params`, which `describe_params` wrote at an earlier start, name the other direction.
+[[nodiscard]] bool turns_direction(const std::string& params, Direction now);
+
 }  // namespace detail
 
 /// The options and the search space as NNI's clients read them from a store: JSON text with NNI's keys.

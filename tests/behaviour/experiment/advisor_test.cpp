@@ -223,3 +223,29 @@ TEST_CASE("experiment: an observer that fails at the end hides no failure of the
   CHECK(reason_with(false, {.on_end = [](const Summary&) { throw std::runtime_error("no printer"); }}) ==
         "the tuner's generate threw an exception: the dice are gone");
 }
+
+TEST_CASE("experiment: a resume in the other direction is said at the start", "[experiment][resume]") {
+  const auto store = std::make_shared<datastore::Memory>();
+  std::string first;
+  std::string again;
+  std::string turned;
+  const auto run = [&store](Direction direction, std::uint64_t trials, std::string& remark) {
+    ExperimentOptions settings = options(trials, 1);
+    settings.id = "abc";
+    settings.resume = Resume::if_exists;
+    settings.direction = direction;
+    Experiment experiment{
+        std::move(settings), platforms::InProcess{[](TrialHandle& trial) { trial.report_final_result(1.0); }},
+        Shared(store), tuning::Random{line(), seed(1)}};
+    experiment.observe({.on_start = [&remark](const ExperimentStart& start) { remark = start.remark; }});
+    static_cast<void>(experiment.run());
+  };
+
+  run(minimize, 1, first);
+  run(minimize, 2, again);
+  run(maximize, 3, turned);
+
+  CHECK(first.empty());
+  CHECK(again.empty());
+  CHECK_THAT(turned, Catch::Contains("the other direction before") && Catch::Contains("to maximize"));
+}

@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 
 #include <nni/core/error.hpp>
+#include <nni/core/json.hpp>
 #include <nni/experiment/options.hpp>
 
 namespace nni {
@@ -84,6 +85,19 @@ NNI_INLINE void check(const ExperimentOptions& options, bool needs_command, bool
       problems.add("environment", "\"" + name + "\" is not the name of a variable");
   problems.throw_if_any();
 }
+
+namespace detail {
+
+NNI_INLINE bool turns_direction(const std::string& params, Direction now) {
+  boost::system::error_code failure;
+  const boost::json::value value = parse_json(params, failure);
+  const char* const other = to_string(now == minimize ? maximize : minimize);
+  if (failure) return false;
+  const boost::json::value* const mode = value.find_pointer("/tuner/classArgs/optimize_mode", failure);
+  return mode && mode->is_string() && mode->get_string() == other;
+}
+
+}  // namespace detail
 
 NNI_INLINE std::string describe_params(const ExperimentOptions& options, const SearchSpace& space) {
   boost::json::object params;
