@@ -9,4 +9,5 @@
 #include <nni/experiment/impl/training_session_options.ipp>
 #include <nni/experiment/impl/trial_job.ipp>
 #include <nni/session/impl/ledger.ipp>
+#include <nni/session/impl/ledger_outage.ipp>
 #include <nni/session/impl/ledger_resume.ipp>

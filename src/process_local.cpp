@@ -3,3 +3,4 @@
 #include <nni/platforms/impl/local_connection.ipp>
 #include <nni/platforms/impl/local_core.ipp>
 #include <nni/platforms/impl/local_metadata.ipp>
+#include <nni/platforms/impl/local_outage.ipp>

@@ -39,6 +39,10 @@ enum class Errc {
 };
 
 /// Conditions to decide about retries: `error.code() == Condition::transient`.
+///
+/// Codes of the system count as well: a resource that is used up for now (`EMFILE`, `ENFILE`, `EAGAIN`, `ENOMEM`, `ENOSPC`,
+/// `EDQUOT`), a device or network in trouble (`EIO`, `EROFS`, `ETIMEDOUT`, `ECONNREFUSED` and their like), and a program
+/// that is being replaced (`ETXTBSY`) are transient.
 enum class Condition {
   transient = 1,  ///< the same request may succeed later
   permanent       ///< the same request will fail again
@@ -141,6 +145,13 @@ class ProblemList {
 /// @param key     path of the option, for instance `max_trials`
 /// @param reason  what is wrong, and what would be right
 ConfigError config_error(std::string key, std::string reason);
+
+/// True for an error whose code is transient and for `std::bad_alloc`: the same request may succeed later.
+[[nodiscard]] bool is_transient(const std::exception& error) noexcept;
+
+/// True for a number of `errno` that is transient.
+/// @param number  as a system call left it in `errno`
+[[nodiscard]] bool is_transient_errno(int number) noexcept;
 
 /// The text of an exception of any type, for records and logs.
 std::string describe(std::exception_ptr failure);

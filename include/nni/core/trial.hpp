@@ -85,12 +85,15 @@ enum class EndKind : std::uint8_t {
   killed,       ///< interrupted because we asked; `JobEnd::why` says who
   not_started,  ///< could not be started; the message says why
   threw,        ///< a callable threw; the message is the exception's text
-  lost          ///< the platform or keeper lost it; the message says how
+  lost,         ///< the platform or keeper lost it; the message says how
+  /// The platform could start nothing for now (no process, file or disk space, no connection); the run has not begun and
+  /// never will, and the same run may be submitted again. It is not recorded. The message says what is missing.
+  deferred
 };
 
-/// Name for records: `exited`, `signalled`, `killed`, `not started`, `threw`, `lost`.
+/// Name for records: `exited`, `signalled`, `killed`, `not started`, `threw`, `lost`, `deferred`.
 [[nodiscard]] constexpr std::string_view to_string(EndKind kind) noexcept {
-  constexpr std::string_view names[] = {"exited", "signalled", "killed", "not started", "threw", "lost"};
+  constexpr std::string_view names[] = {"exited", "signalled", "killed", "not started", "threw", "lost", "deferred"};
   return names[static_cast<std::size_t>(kind)];
 }
 

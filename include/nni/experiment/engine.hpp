@@ -219,8 +219,10 @@ class Engine {
 
   void note_trouble(std::string& which, const std::string& reason) {
     which = reason;
-    board_->set_trouble(!store_trouble_.empty() ? store_trouble_ : service_trouble_);
+    show_trouble();
     make_room();
+    trouble_changed_.notify();
+    limits_changed_.notify();
     wake();
   }
 
@@ -350,39 +352,8 @@ class Engine {
 
   awaitable<void> control_loop();
 
-  awaitable<void> place_waiting() {
-    if (std::exchange(resources_stale_, false)) {
-      auto work = parts_.service.resources();
-      resources_ = co_await std::move(work);
-    }
-    show_queued();
-    Transition transition;
-    while (const std::optional<TrialId> trial = ledger_->next_waiting()) {
-      const ResourceRequest request = parts_.request(*trial);
-      PlacementResult answer = parts_.scheduler.place(request, resources_);
-      if (auto* wait = std::get_if<Wait>(&answer)) {
-        board_->set_waiting_reason(std::move(wait->reason));
-        co_return;
-      }
-      transition.clear();
-      if (auto* never = std::get_if<Impossible>(&answer)) {
-        ledger_->refuse(*trial, std::move(never->reason), now(), transition);
-      } else {
-        ledger_->intend(
-            *trial, parts_.form(*trial, request, std::move(std::get<Placement>(answer))), now(), transition);
-      }
-      apply(transition);
-    }
-  }
-
-  [[noreturn]] void refuse_to_go_on(const std::string& why) const {
-    throw Error(
-        Errc::spawn_failed,
-        std::to_string(options_->max_failed_starts) +
-            " runs in a row could not be started, and no trial has reported anything since the experiment was "
-            "started; the last one: " +
-            why + "; mend it and go on with .resume = nni::Resume::if_exists, or set .max_failed_starts = 0");
-  }
+  awaitable<void> place_waiting();
+  [[noreturn]] void refuse_to_go_on(const std::string& why) const;
 
   void follow_status();
 
@@ -392,12 +363,32 @@ class Engine {
     if (queued_.erase(run) != 0) show_queued();
   }
 
-  // A run that does not end although it was told to must not keep the experiment for ever.
-  awaitable<void> give_up() {
-    auto sleep = context_->clock().sleep_until(context_->clock().steady_now() + context_->shutdown_limit());
-    co_await std::move(sleep);
-    group_->cancel();
-  }
+  awaitable<void> give_up();
+  [[nodiscard]] std::string what_is_awaited() const;
+
+  // ---- a platform that is away ----------------------------------------------------------------------------------
+
+  // Since when nothing can be started, and when that is tried again.
+  struct Outage {
+    SteadyPoint since{};
+    SteadyPoint until{};
+    Duration pause{};
+    std::string reason;          // for people
+    std::optional<RunId> probe;  // was submitted to find out
+    bool answered = false;       // its submission
+  };
+
+  void show_trouble();
+  void defer_run(JobEnded what);
+  void hold_starts(std::string reason);
+  void release_starts();
+  void drop_outage();
+  [[nodiscard]] bool may_place();
+  void note_probe(RunId run);
+  SteadyPoint watch_platform(SteadyPoint at);
+  [[noreturn]] void end_by_outage(const std::string& reason) const;
+  awaitable<std::optional<std::string>> ask_to_cancel(RunId run, StopReason why);
+  awaitable<void> cancel_again(RunId run, StopReason why, std::string refusal);
 
   // ---- limits -------------------------------------------------------------------------------------------------
 
@@ -437,10 +428,18 @@ class Engine {
   static constexpr std::size_t most_ending = 4'096;      // these, and the ones that wait for their turn
   static constexpr std::size_t most_sending = 256;       // parameters on their way to trials
   static constexpr std::size_t most_waiting = 10'000;    // trials that an advisor may order ahead
+  static constexpr Duration first_outage_pause = std::chrono::milliseconds(100);
+  static constexpr Duration longest_outage_pause = std::chrono::seconds(10);
+  static constexpr Duration end_limit_in_trouble = std::chrono::seconds(10);  // for ends that cannot arrive
+  static constexpr Duration quiet_end = std::chrono::seconds(3);              // before a stop says what it waits for
 
   std::string store_trouble_;
   std::string service_trouble_;
   async::event room_;  // fewer effects wait
+  async::event trouble_changed_;
+  std::optional<Outage> outage_;
+  std::optional<SteadyPoint> service_away_;  // since when the service is in trouble, while the store is not
+  std::map<RunId, std::string> refused_;     // runs that the platform would not stop, and why
 
   StorePosition last_;
   Queue<Pending> written_;
@@ -477,4 +476,6 @@ class Engine {
 
 #include <nni/experiment/engine_loops.hpp>
 #include <nni/experiment/engine_orders.hpp>
+#include <nni/experiment/engine_outage.hpp>
+#include <nni/experiment/engine_placing.hpp>
 #include <nni/experiment/engine_steering.hpp>

@@ -121,11 +121,19 @@ awaitable<void> Engine<Parts>::event_loop() {
     if (const auto* started = std::get_if<JobStarted>(&event)) {
       note_start(started->run, Duration{});
       forget_queued(started->run);
+      release_starts();
     } else if (const auto* queued = std::get_if<JobQueued>(&event)) {
       queued_[queued->run] = queued->reason;
       show_queued();
+      release_starts();
     } else if (auto* ended = std::get_if<JobEnded>(&event)) {
       NNI_CRASH_POINT("exit seen");
+      if (ended->end.kind == EndKind::deferred) {
+        defer_run(std::move(*ended));
+        continue;
+      }
+      // Lost and killed runs say nothing about the next start.
+      if (ended->end.kind != EndKind::lost && ended->end.kind != EndKind::killed) release_starts();
       forget_queued(ended->run);
       auto hearing = hear_end(std::move(*ended), false);
       if constexpr (ends_come_last<typename Parts::channel_type>) {
@@ -236,7 +244,7 @@ awaitable<void> Engine<Parts>::control_loop() {
       auto work = parts_.advisor.request(wanted);
       co_await std::move(work);
     }
-    if (!in_trouble() && ledger_->next_waiting()) {
+    if (!in_trouble() && ledger_->next_waiting() && may_place()) {
       auto work = place_waiting();
       co_await std::move(work);
     }

@@ -82,6 +82,7 @@ awaitable<void> Engine<Parts>::submit_trial(TrialJobForm form) {
   ++in_flight_;
   bool stopped = false;
   std::optional<std::string> failure;
+  bool deferred = false;
   try {
     if constexpr (Parts::prepares_files) {
       auto preparing = parts_.channel.prepare(form);
@@ -97,14 +98,20 @@ awaitable<void> Engine<Parts>::submit_trial(TrialJobForm form) {
     // Only this experiment's own cancellation is one; a platform may have let go of a connection.
     if (group_->cancelled() && async::is_cancellation(std::current_exception())) throw;
     failure = error.what();
+    deferred = is_transient(error);
   }
   leave_service();
+  if (outage_ && outage_->probe == run && !failure) outage_->answered = true;
   if (stopped) co_return;
   if (const auto early = submitting_.extract(run); early && early.mapped() && !failure) {
     auto work = cancel_trial(run, *early.mapped());
     co_await std::move(work);
   }
   if (!failure) co_return;
+  if (deferred) {
+    defer_run(JobEnded(run, JobEnd(EndKind::deferred, 0, std::move(*failure)), now()));
+    co_return;
+  }
   // A platform that refuses a job fails the trial, not the experiment.
   context_->log().warning("experiment", "run " + to_string(run) + " could not be submitted: " + *failure);
   Transition transition;
@@ -120,19 +127,9 @@ awaitable<void> Engine<Parts>::cancel_trial(RunId run, StopReason why) {
     early->second = why;
     co_return;
   }
-  while (is_busy()) {
-    auto turn = in_flight_changed_.wait();
-    co_await std::move(turn);
-  }
-  ++in_flight_;
-  try {
-    auto work = parts_.service.cancel_trial_job(run, why);
-    co_await std::move(work);
-  } catch (const Error& error) {
-    // Its end may have crossed the request on the way.
-    if (error.code() != make_error_code(Errc::no_such_job)) throw;
-  }
-  leave_service();
+  auto asking = ask_to_cancel(run, why);
+  std::optional<std::string> refusal = co_await std::move(asking);
+  if (refusal) group_->spawn(cancel_again(run, why, *std::move(refusal)));
 }
 
 template <class Parts>

@@ -207,6 +207,7 @@ awaitable<void> Engine<Parts>::limit_loop() {
       wake();
     }
     next = std::min(next, place_retries(at));
+    next = std::min(next, watch_platform(at));
     board_->set_active(active);
     if (board_->wants_progress()) {
       // Times move on for those who watch, also while nothing else does.

@@ -61,6 +61,10 @@ struct ExperimentOptions {
   /// with 126 or 127, which is how shells say that a program cannot be executed or found. Once a run has reported
   /// anything, or has ended by itself in another way, no failure counts until the next start.
   std::uint32_t max_failed_starts = 20;
+  /// How long the training service may start nothing, or be away, without a break, above zero; then the experiment ends
+  /// with the status ERROR, and can be resumed. Trials that could not be started meanwhile wait, at no cost; while other
+  /// trials run, failed starts alone do not end it. Absent: no limit.
+  std::optional<Duration> platform_outage_limit = std::chrono::minutes(10);
   bool retry_failed = false;  ///< on a resume trials that had failed run again, as their next attempts
 
   Command trial_command{};                 ///< a shell line or a list of arguments; for services that run commands

@@ -32,6 +32,10 @@ struct TrainingSessionOptions {
   std::optional<int> trial_gpu_number{};   ///< `trial_config`, gpuNum: absent: inherit; 0: none; n: that many
   EnvironmentVariables environment{};      ///< added to the environment of each trial
 
+  /// How long the training service may start nothing, or be away, without a break, above zero; then the session ends with
+  /// an error, and can be resumed. Absent: no limit.
+  std::optional<Duration> platform_outage_limit = std::chrono::minutes(10);
+
   bool multi_phase = false;             ///< `multiPhase`: running trials may be sent further parameters
   bool version_check = true;            ///< `version_check`: for services that install a trial keeper of NNI's
   std::string log_collection = "none";  ///< `log_collection`, `http` or `none`: likewise

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -13,6 +14,7 @@
 
 #include <nni/async/awaitable.hpp>
 #include <nni/core/macros.hpp>
+#include <nni/core/time.hpp>
 #include <nni/keeper/link.hpp>
 #include <nni/keeper/protocol.hpp>
 
@@ -29,6 +31,7 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
     std::function<void(Record)> record;                 ///< what happened, in order; acknowledge it once it is recorded
     std::function<void()> caught_up;                    ///< all records from before the connection were told
     std::function<void(std::string)> trouble;           ///< empty: it is over
+    std::function<void(RunId, std::string)> deferred;   ///< the system has no room to start this run now, and why
     std::function<void()> finished;                     ///< the answer to `finish`
     std::function<void(RunId, std::string)> not_taken;  ///< why an order is not carried out; may be left empty
     std::function<void(std::string)> refused;           ///< the keeper lets nobody in, or gives up; nothing follows
@@ -100,13 +103,20 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
 [[nodiscard]] std::shared_ptr<Link> connect_to_keeper(
     const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory);
 
-/// Asks the keeper of a directory for its status, or tells it to stop its trials and end. Blocks.
+/// Asks the keeper of a directory for its status, or tells it to stop its trials and end. Blocks, up to a limit.
 /// @param experiment_directory  of the experiment
 /// @param stop                  true: stop and end, unless it has a manager
+/// @param limit                 for the answer
 /// @returns       JSON text; empty when there is no keeper, or when it ended before it answered
-/// @throws Error  `Errc::in_use` with its process when a keeper does not listen; `Errc::not_authorised` when another
-///                user's process listens there; any other failure
-[[nodiscard]] std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop);
+/// @throws Error  `Errc::timed_out` when it does not answer within `limit`; `Errc::in_use` with its process when a keeper
+///                does not listen; `Errc::not_authorised` when another user's process listens there; any other failure
+[[nodiscard]] std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop,
+                                     Duration limit = std::chrono::seconds(5));
+
+/// A sentence about a keeper that does not answer, which names its process and says what to do.
+/// @param experiment_directory  of the experiment
+/// @param limit                 for how long it has not answered
+[[nodiscard]] std::string unanswered(const std::filesystem::path& experiment_directory, Duration limit);
 
 }  // namespace nni::keeper
 

@@ -60,6 +60,9 @@ class Keeper {
   /// Told when something is wrong that will be tried again, and with an empty text when it is over.
   using TroubleListener = std::function<void(const std::string& text)>;
 
+  /// Receives a run that the system has no room to start now, and why. The keeper forgets it: it may be ordered again.
+  using DeferralListener = std::function<void(RunId run, const std::string& reason)>;
+
   /// @param executor  single-threaded
   /// @param options   where, and for which experiment
   /// @param log       is told about what people may have to look into
@@ -114,6 +117,8 @@ class Keeper {
   void on_records(Listener listener);
   /// Sets who is told that records cannot be written for now, at once if that is so already, and when that is over.
   void on_trouble(TroubleListener listener);
+  /// Sets the listener for runs that could not be started for now. Without one they are forgotten all the same.
+  void on_deferred(DeferralListener listener);
 
   /// Calls back when the last run has ended and everything is written; at once when that is so.
   void on_idle(std::function<void()> listener);

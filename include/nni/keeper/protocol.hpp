@@ -24,6 +24,9 @@
 /// come all records that nobody acknowledged, in order, then *caught up*, then whatever happens. The sequence of a
 /// record is its position in the spool; commands are numbered from 1 on each connection, and a gap is an error.
 ///
+/// *Deferred* is no record: nothing has happened, so nothing is kept. The run may be ordered again. Where the frame is lost
+/// with its connection, the next *welcome* does not list the run, which means the same.
+///
 /// *Welcome* is a cut: of the commands of earlier connections, all have been carried out by then or none of the rest will
 /// be. A run that it does not list, and that no record ends, was therefore never started, and never will be.
 
@@ -61,7 +64,8 @@ enum class FrameType : std::uint8_t {
   trouble = 68,    ///< a sentence: something is wrong and the keeper retries; empty: it is over
   status = 69,     ///< JSON text
   finished = 70,   ///< the answer to *finish*: no process is left
-  not_taken = 71   ///< a run and a sentence: why its start order is not carried out
+  not_taken = 71,  ///< a run and a sentence: why its start order is not carried out
+  deferred = 72    ///< a run and a sentence: the system has no room to start it now; as if its order had never come
 };
 
 /// A frame as it lies in the receiver's buffer.
@@ -223,6 +227,7 @@ void encode(Writer& out, const Record& what);
 void encode_kill(Writer& out, RunId run, StopReason why);
 void encode_parameters(Writer& out, RunId run, std::string_view record);
 void encode_not_taken(Writer& out, RunId run, std::string_view reason);
+void encode_deferred(Writer& out, RunId run, std::string_view reason);
 void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>& ranges);
 /// @}
 
@@ -236,6 +241,7 @@ void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>& ranges);
 [[nodiscard]] Result<std::pair<RunId, StopReason>> decode_kill(std::string_view payload);
 [[nodiscard]] Result<std::pair<RunId, std::string>> decode_parameters(std::string_view payload);
 [[nodiscard]] Result<std::pair<RunId, std::string>> decode_not_taken(std::string_view payload);
+[[nodiscard]] Result<std::pair<RunId, std::string>> decode_deferred(std::string_view payload);
 [[nodiscard]] Result<std::vector<AcknowledgedRange>> decode_ranges(std::string_view payload);
 /// @}
 

@@ -83,6 +83,9 @@ struct LedgerCounts {
 ///    `max_retries` times for a trial, whatever was told to stop excepted; a run that was lost because the manager
 ///    died counts by the rule above;
 ///  - a trial in its pause takes no place of the concurrency;
+///  - a run that was deferred (`EndKind::deferred`) costs nothing: no attempt, no retry, no loss, no failed start. Its
+///    trial returns to the head of the line, the intent stays open, and the same run is submitted again. If the platform
+///    reports a start, a value or another end of that run after all, it counts as submitted;
 ///  - a run could not start if the platform says so, if no machine fits it, or if it exits with 126 or 127 (what shells say
 ///    of a program that cannot be executed or found); after `max_failed_starts` of them, with no message of any trial and
 ///    no other end by itself since the ledger began, nothing starts until a run that is still alive shows that runs can.
@@ -220,6 +223,7 @@ class Ledger {
     bool adopting = false;           // the run waits for `adopted`
     bool holds_place = false;        // the scheduler counts its placement
     bool start_recorded = false;     // the store knows that the run began
+    bool deferred = false;           // waits to submit `run` again, whose intent is open
     std::optional<StopReason> told_to_stop;
     std::vector<double> history;
     Placement placement;
@@ -229,6 +233,9 @@ class Ledger {
   const Trial* find_live(RunId run) const;
   void started(const JobStarted& what, Transition& out);
   void ended(const JobEnded& what, bool with_manager, Transition& out);
+  void put_back(Trial& trial, const JobEnded& what, Transition& out);
+  void take_up(RunId run);
+  void next_run(Trial& trial);
   [[nodiscard]] bool retries_after(const Trial& trial, const JobEnd& end) const;
   void metric(Metric what, Receipt receipt, Transition& out);
   void finish(Trial& trial, TrialJobStatus status, JobEnd end, TimePoint at, Transition& out);
@@ -248,6 +255,7 @@ class Ledger {
   bool exhausted_ = false;
   bool stopped_ = false;
   unsigned paused_ = 0;              // a bit for each reason
+  std::size_t deferred_ = 0;         // trials that wait to submit the same run again
   bool can_start_ = false;           // a run has shown that runs can
   std::uint32_t failed_starts_ = 0;  // before that
   std::string start_failure_;        // the last one

@@ -11,6 +11,7 @@
 #include <nni/testing/detail/service_adoption_checks.hpp>
 #include <nni/testing/detail/service_case.hpp>
 #include <nni/testing/detail/service_channel_checks.hpp>
+#include <nni/testing/detail/service_outage_checks.hpp>
 #include <nni/testing/detail/service_run_checks.hpp>
 #include <nni/testing/service_trials.hpp>
 
@@ -59,6 +60,7 @@ template <TrainingService S>
   one("cancelled reader", &detail::check_cancelled_reader<S>);
   one("many runs", &detail::check_many<S>);
   one("in flight", &detail::check_in_flight<S>);
+  if (trials.outage) one("outage", &detail::check_outage<S>);
   one("clean up", &detail::check_clean_up<S>);
   if constexpr (CarriesMessages<S>) {
     one("send", &detail::check_send<S>);

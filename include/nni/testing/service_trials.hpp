@@ -26,7 +26,10 @@ struct ServiceTrials {
   std::function<TrialJobForm(RunId)> needs_variable{};
   std::function<TrialJobForm(RunId)> reports{};  ///< reports 0.25, 0.5 and finally 0.75; absent without messages
   std::function<TrialJobForm(RunId)>
-      kills_itself{};                    ///< ends by SIGKILL of its own; absent where no trial is a process
+      kills_itself{};  ///< ends by SIGKILL of its own; absent where no trial is a process
+  /// Takes the platform away so that no run can be started (true), and brings it back (false); what runs goes on. Absent
+  /// where that cannot be done; what an experiment makes of it can then be seen with nni/testing/flapping.hpp.
+  std::function<void(bool)> outage{};
   int failure_code = 0;                  ///< exit code of those that fail; 0: they have none
   std::function<std::size_t()> alive{};  ///< how many trials run now; absent where nobody can tell
   /// For one case, and for a clean-up: what never comes is noticed by it. It is the shutdown limit of the context as well.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <optional>
 
 #include <poll.h>
 #include <unistd.h>
@@ -57,6 +58,14 @@ TEST_CASE("local: keeps the promises of a training service", "[local][conformanc
     }
     return places.back().processes().size();
   };
+
+  // What starts trials directly is this process, which needs files itself.
+  std::optional<OpenFileLimit> limit;
+  if (launch == platforms::Launch::keeper)
+    trials.outage = [&places, &limit](bool away) {
+      limit.reset();
+      if (away) limit.emplace(places.back().keeper(), 0);
+    };
 
   const testing::ConformanceReport report = testing::check_training_service<platforms::Local>(
       [&places, launch] { return places.emplace_back().local(launch); }, trials,

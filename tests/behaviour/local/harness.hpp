@@ -23,6 +23,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -216,6 +217,35 @@ inline nni::Intent intent_of(nni::RunId run) {
   nni::Intent intent;
   intent.run = run;
   return intent;
+}
+
+/// Leaves a process, for a scope, so many numbers for files that it may still open. What is open stays open.
+class OpenFileLimit {
+ public:
+  OpenFileLimit(pid_t process, rlim_t free) : process_(process) {
+    REQUIRE(::prlimit(process_, RLIMIT_NOFILE, nullptr, &before_) == 0);
+    rlimit limit = before_;
+    for (limit.rlim_cur = 0; free > 0 || is_open(limit.rlim_cur); ++limit.rlim_cur)
+      if (!is_open(limit.rlim_cur)) --free;
+    REQUIRE(::prlimit(process_, RLIMIT_NOFILE, &limit, nullptr) == 0);
+  }
+  OpenFileLimit(const OpenFileLimit&) = delete;
+  OpenFileLimit& operator=(const OpenFileLimit&) = delete;
+  ~OpenFileLimit() { ::prlimit(process_, RLIMIT_NOFILE, &before_, nullptr); }
+
+ private:
+  bool is_open(rlim_t number) const {
+    struct stat info{};
+    return ::lstat(("/proc/" + std::to_string(process_) + "/fd/" + std::to_string(number)).c_str(), &info) == 0;
+  }
+
+  pid_t process_;
+  rlimit before_{};
+};
+
+/// Who starts the trials.
+inline pid_t starter(const Place& place, nni::platforms::Launch launch) {
+  return launch == nni::platforms::Launch::direct ? ::getpid() : place.keeper();
 }
 
 /// Hears events until a run has ended.

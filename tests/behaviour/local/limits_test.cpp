@@ -1,8 +1,7 @@
-// What a machine has too little of, or what somebody deletes, ends trials with a reason and hangs nothing.
+// What a machine has too little of keeps trials waiting with a reason, what somebody deletes ends them with one, and
+// nothing hangs.
 
 #include "behaviour/local/harness.hpp"
-
-#include <sys/resource.h>
 
 #include <string>
 
@@ -12,35 +11,6 @@ using namespace nni;
 using namespace nni_test;
 
 namespace {
-
-// Leaves a process, for a scope, so many numbers for files that it may still open. What is open stays open.
-class OpenFileLimit {
- public:
-  OpenFileLimit(pid_t process, rlim_t free) : process_(process) {
-    REQUIRE(::prlimit(process_, RLIMIT_NOFILE, nullptr, &before_) == 0);
-    rlimit limit = before_;
-    for (limit.rlim_cur = 0; free > 0 || is_open(limit.rlim_cur); ++limit.rlim_cur)
-      if (!is_open(limit.rlim_cur)) --free;
-    REQUIRE(::prlimit(process_, RLIMIT_NOFILE, &limit, nullptr) == 0);
-  }
-  OpenFileLimit(const OpenFileLimit&) = delete;
-  OpenFileLimit& operator=(const OpenFileLimit&) = delete;
-  ~OpenFileLimit() { ::prlimit(process_, RLIMIT_NOFILE, &before_, nullptr); }
-
- private:
-  bool is_open(rlim_t number) const {
-    struct stat info{};
-    return ::lstat(("/proc/" + std::to_string(process_) + "/fd/" + std::to_string(number)).c_str(), &info) == 0;
-  }
-
-  pid_t process_;
-  rlimit before_{};
-};
-
-// Who starts the trials.
-pid_t starter(const Place& place, platforms::Launch launch) {
-  return launch == platforms::Launch::direct ? ::getpid() : place.keeper();
-}
 
 // Takes the directory away that this process works in, for a scope.
 class DeletedDirectory {
@@ -60,8 +30,8 @@ class DeletedDirectory {
 
 }  // namespace
 
-LAUNCH_TEST_CASE("local: a trial for which no file can be opened fails with that reason, and the next one runs",
-                 "[local][faults]") {
+LAUNCH_TEST_CASE("local: a trial for which no file can be opened is deferred with that reason, and runs when one can",
+                 "[local][faults][outage]") {
   Place place;
   platforms::Local local = place.local(launch);
   co_await local.start(ctx);
@@ -71,19 +41,30 @@ LAUNCH_TEST_CASE("local: a trial for which no file can be opened fails with that
   const JobEnded unlimited = co_await next_end(local);
   CHECK(unlimited.end.succeeded());
   for (rlim_t free = 0; free < 5; ++free) {
+    ++number;
+    bool deferred = false;
     {
       const OpenFileLimit limit(starter(place, launch), free);
-      co_await submit(local, trial_form(++number, "exit 0"));
+      co_await submit(local, trial_form(number, "exit 0"));
       const JobEnded end = co_await next_end(local);
       INFO("with " << free << " free: " << end.end.message);
+      deferred = end.end.kind == EndKind::deferred;
       // A keeper's child opens its output beside what is open; posix_spawn puts it in place of what is.
-      if (launch == platforms::Launch::keeper && free < 2) CHECK(end.end.kind == EndKind::not_started);
-      if (!end.end.succeeded())
+      if (launch == platforms::Launch::keeper && free < 2) CHECK(deferred);
+      if (!end.end.succeeded()) {
+        CHECK(deferred);
         CHECK_THAT(end.end.message, Catch::Contains("too many open files") && Catch::Contains("ulimit -n"));
+        CHECK_FALSE(std::filesystem::exists(place.trial(run_of(number))));  // as if it had never been ordered
+      }
     }
-    co_await submit(local, trial_form(++number, "exit 0"));
+    if (!deferred) continue;
+    co_await submit(local, trial_form(number, "metric 0.5 exit 0"));
+    const JobStarted start = co_await next_start(local);
+    const Metric metric = co_await next_metric(local);
     const JobEnded end = co_await next_end(local);
     INFO("after " << free << " were free: " << end.end.message);
+    CHECK(start.run == run_of(number));
+    CHECK(metric.run == run_of(number));
     CHECK(end.end.succeeded());
   }
   co_await local.clean_up();
@@ -230,7 +211,8 @@ LAUNCH_TEST_CASE("local: a trial that is too large to be sent fails with that re
   co_await local.clean_up();
 }
 
-TEST_CASE("local: a trial for which there is no room in the process table fails with that reason", "[local][faults]") {
+TEST_CASE("local: a trial for which there is no room in the process table is deferred with that reason",
+          "[local][faults][outage]") {
   const std::string launch = GENERATE("keeper", "direct");
   INFO(launch);
   Place place;
@@ -241,7 +223,7 @@ TEST_CASE("local: a trial for which there is no room in the process table fails 
     return;
   }
   CHECK(end.code == 0);
-  CHECK_THAT(end.output, Catch::Contains("not started") && Catch::Contains("no room for another process") &&
+  CHECK_THAT(end.output, Catch::Contains("deferred") && Catch::Contains("no room for another process") &&
                              Catch::Contains("raise the limit on processes"));
   CHECK_THAT(end.output, Catch::Contains("exited 0"));
 }

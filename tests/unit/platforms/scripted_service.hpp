@@ -46,6 +46,12 @@ enum class Fault {
   throws_at_a_bad_command,
   gives_no_reason,
   drops_variables,
+  fails_in_an_outage,
+  refuses_for_good,
+  defers_without_a_reason,
+  forgets_what_it_deferred,
+  starts_in_an_outage,
+  loses_others_in_an_outage,
   // 4
   starts_twice,
   ends_twice,
@@ -99,6 +105,7 @@ enum class Fault {
 struct World {
   std::set<RunId> running;
   std::set<RunId> leaving;        // of these, the ones that exit by themselves when they are cancelled
+  bool away = false;              // nothing can be started
   std::shared_future<void> gate;  // what blocks waits for it
 };
 
@@ -139,6 +146,10 @@ class Scripted {
     co_await std::move(turn);
     if (fault_ == Fault::takes_one_at_a_time) form = std::exchange(state_->form, TrialJobForm());
     if (form.command.empty()) co_return JobId{"job"};
+    if (world_->away) {
+      defer(form);
+      co_return JobId{"job"};
+    }
     if (fault_ == Fault::forgets_attempts) form.run.attempt = 0;
     const int count = ++state_->submitted[form.run];
     if (count == 1 || fault_ == Fault::runs_twice) execute(form);
@@ -301,6 +312,17 @@ class Scripted {
     if (fault_ == Fault::tells_of_strangers) tell(JobStarted(RunId{TrialId{99}, 0}, JobId("job"), TimePoint{}));
     tell(JobEnded(run, how, TimePoint{}));
     if (fault_ == Fault::ends_twice) tell(JobEnded(run, how, TimePoint{}));
+  }
+
+  void defer(const TrialJobForm& form) {
+    if (fault_ == Fault::refuses_for_good) throw Error(Errc::platform_rejected, "scripted: no");
+    if (fault_ == Fault::starts_in_an_outage) begin(form.run);
+    if (fault_ == Fault::forgets_what_it_deferred) ++state_->submitted[form.run];
+    if (fault_ == Fault::loses_others_in_an_outage)
+      for (const RunId run : std::exchange(world_->running, {})) end(run, JobEnd(EndKind::lost, 0, "away"));
+    const bool fails = fault_ == Fault::fails_in_an_outage;
+    const char* const reason = fault_ == Fault::defers_without_a_reason ? "" : "there is no process left";
+    end(form.run, JobEnd(fails ? EndKind::not_started : EndKind::deferred, 0, reason));
   }
 
   void execute(const TrialJobForm& form) {

@@ -49,6 +49,7 @@ std::string seen_of(Fault fault, Duration limit = never, const std::shared_futur
   testing::ServiceTrials how = trials();
   how.limit = limit;
   how.alive = [&world] { return world->running.size(); };
+  how.outage = [&world](bool away) { world->away = away; };
   return testing::check_training_service<Scripted>(
              [&world, fault, &gate] {
                world = std::make_shared<World>();
@@ -90,6 +91,18 @@ TEST_CASE("the suite names the promise that a service breaks: the identity of ru
   CHECK_THAT(seen_of(Fault::gives_no_reason),
              Catch::Contains("promise 3 broken: a command that cannot start is an end with a reason"));
   CHECK_THAT(seen_of(Fault::drops_variables), Catch::Contains("promise 3 broken: what runs has the variables"));
+}
+
+TEST_CASE("the suite names the promise that a service breaks: a platform that is away", "[platforms][conformance]") {
+  const char* const answer = "promise 3 broken: what the platform cannot start now is deferred with a reason, or";
+  CHECK_THAT(seen_of(Fault::fails_in_an_outage), Catch::Contains(answer) && Catch::Contains("not started 0"));
+  CHECK_THAT(seen_of(Fault::refuses_for_good), Catch::Contains(answer) && Catch::Contains("not transient"));
+  CHECK_THAT(seen_of(Fault::defers_without_a_reason), Catch::Contains(answer) && Catch::Contains("no reason"));
+  CHECK_THAT(seen_of(Fault::starts_in_an_outage), Catch::Contains(answer) && Catch::Contains("it was started"));
+  CHECK_THAT(seen_of(Fault::forgets_what_it_deferred, soon),
+             Catch::Contains("promise 3 broken: a run that was deferred or refused is started once"));
+  CHECK_THAT(seen_of(Fault::loses_others_in_an_outage),
+             Catch::Contains("promise 4 broken: what runs goes on while the platform can start nothing"));
 }
 
 TEST_CASE("the suite names the promise that a service breaks: starts and ends", "[platforms][conformance]") {

@@ -1,7 +1,12 @@
 #pragma once
 
+#include <cerrno>
 #include <exception>
+#include <new>
 #include <utility>
+
+#include <boost/system/generic_category.hpp>
+#include <boost/system/system_category.hpp>
 
 #include <nni/core/error.hpp>
 #include <nni/core/printable.hpp>
@@ -59,6 +64,14 @@ class ConditionCategory final : public boost::system::error_category {
 
   std::string message(int value) const override {
     return static_cast<Condition>(value) == Condition::transient ? "transient" : "permanent";
+  }
+
+  // Codes of the system do not know this category, so it says itself which of them it covers.
+  bool equivalent(const boost::system::error_code& code, int value) const noexcept override {
+    const bool of_system =
+        code.category() == boost::system::system_category() || code.category() == boost::system::generic_category();
+    if (!of_system) return code.default_error_condition() == boost::system::error_condition(value, *this);
+    return is_transient_errno(code.value()) == (static_cast<Condition>(value) == Condition::transient);
   }
 };
 
@@ -118,6 +131,36 @@ NNI_INLINE ConfigError config_error(std::string key, std::string reason) {
   std::vector<Problem> problems;
   problems.push_back({std::move(key), std::move(reason)});
   return ConfigError(std::move(problems));
+}
+
+NNI_INLINE bool is_transient_errno(int number) noexcept {
+  switch (number) {
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+    case ENOMEM:
+    case ENOBUFS:
+    case ENOSPC:
+    case EDQUOT:
+    case EROFS:
+    case EIO:
+    case ETXTBSY:
+    case ETIMEDOUT:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case ECONNABORTED:
+    case EPIPE:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ENETDOWN: return true;
+    default: return false;
+  }
+}
+
+NNI_INLINE bool is_transient(const std::exception& error) noexcept {
+  if (const auto* known = dynamic_cast<const boost::system::system_error*>(&error))
+    return known->code() == make_error_condition(Condition::transient);
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
 }
 
 NNI_INLINE std::string describe(std::exception_ptr failure) {

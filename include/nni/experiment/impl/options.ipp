@@ -57,6 +57,7 @@ NNI_INLINE void check(const ExperimentOptions& options, bool needs_command, bool
   detail::check_max_trials(options.max_trials, problems);
   detail::check_duration("max_duration", options.max_duration, problems);
   detail::check_duration("max_trial_duration", options.max_trial_duration, problems);
+  detail::check_duration("platform_outage_limit", options.platform_outage_limit, problems);
   if (options.retry_backoff < Duration::zero())
     problems.add("retry_backoff", to_string(options.retry_backoff) + " is negative; use 0 for no pause");
   if (options.retry_backoff_limit < options.retry_backoff)

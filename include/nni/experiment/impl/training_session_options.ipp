@@ -19,6 +19,7 @@ NNI_INLINE ExperimentOptions experiment_options(const TrainingSessionOptions& op
   result.resume = options.resume;
   result.concurrency = options.concurrency;
   result.max_trial_duration = options.max_trial_duration;
+  result.platform_outage_limit = options.platform_outage_limit;
   result.trial_command = options.trial_command;
   result.code_directory = options.code_directory;
   result.trial_gpu_number = options.trial_gpu_number;

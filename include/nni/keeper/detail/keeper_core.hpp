@@ -82,6 +82,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
     write_timer_.cancel();
     listener_ = nullptr;
     trouble_listener_ = nullptr;
+    deferral_listener_ = nullptr;
     idle_listener_ = nullptr;
   }
 
@@ -147,6 +148,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
 
   Keeper::Listener listener_;
   Keeper::TroubleListener trouble_listener_;
+  Keeper::DeferralListener deferral_listener_;
   std::function<void()> idle_listener_;
   Spool spool_;
   std::optional<trial::ChannelServer> channel_;
@@ -188,6 +190,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   void pump();
   void launch(const Waiting& waiting);
   void fail_start(RunId run, std::string reason);
+  void defer_start(RunId run, const std::string& name, bool remove, const std::string& reason);
   void ended(const process::Exit& exit);
   std::vector<process::Identity> strays_of(RunId run) const;
   awaitable<void> settle_and_end(RunId run, JobEnd end, bool by_sigterm);

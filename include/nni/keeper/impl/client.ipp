@@ -10,11 +10,14 @@
 
 #if NNI_WITH_PROCESS
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <exception>
 #include <optional>
 #include <utility>
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
@@ -187,6 +190,11 @@ NNI_INLINE void Client::handle(const Frame& frame) {
     case FrameType::refused: return end(events_.refused, std::string(Reader(frame.payload).text()));
     case FrameType::caught_up: return events_.caught_up();
     case FrameType::trouble: return events_.trouble(std::string(Reader(frame.payload).text()));
+    case FrameType::deferred: {
+      auto one = decode_deferred(frame.payload).value();
+      if (events_.deferred) events_.deferred(one.first, std::move(one.second));
+      return;
+    }
     case FrameType::finished: return events_.finished();
     case FrameType::not_taken: {
       auto refusal = decode_not_taken(frame.payload).value();
@@ -207,7 +215,18 @@ NNI_INLINE std::shared_ptr<Link> connect_to_keeper(
   return make_socket_link(std::move(socket));
 }
 
-NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop) {
+NNI_INLINE std::string unanswered(const std::filesystem::path& experiment_directory, Duration limit) {
+  const auto process = Lock::holder(keeper_directory(experiment_directory) / "lock").value_or(0);
+  const std::string id = std::to_string(process);
+  return "the keeper of " + experiment_directory.string() + (process > 0 ? " (process " + id + ")" : "") +
+         " has not answered for " + to_string(limit) +
+         (process > 0 ? "; if it was stopped, let it continue with \"kill -CONT " + id + "\"; \"kill -KILL " + id +
+                            "\" ends it, and the next resume then ends its trials and runs them again"
+                      : std::string());
+}
+
+NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop, Duration limit) {
+  const SteadyPoint until = std::chrono::steady_clock::now() + limit;
   boost::asio::io_context io(1);
   boost::asio::local::stream_protocol::socket socket(io);
   if (!detail::connect(socket, experiment_directory)) {
@@ -225,6 +244,11 @@ NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_direct
       if (frame->type == FrameType::status) return text;
       throw Error(Errc::protocol, text);
     }
+    pollfd ready{socket.native_handle(), POLLIN, 0};
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    const int any = ::poll(&ready, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+    if (any < 0) continue;
+    if (any == 0) throw Error(Errc::timed_out, unanswered(experiment_directory, limit));
     boost::system::error_code failure;
     const std::size_t got = socket.read_some(boost::asio::buffer(buffer), failure);
     if (failure) return {};

@@ -39,6 +39,8 @@ NNI_INLINE void Keeper::acknowledge(const std::vector<AcknowledgedRange>& ranges
 NNI_INLINE void Keeper::on_records(Listener listener) { core_->listener_ = std::move(listener); }
 NNI_INLINE void Keeper::on_trouble(TroubleListener listener) { core_->on_trouble(std::move(listener)); }
 
+NNI_INLINE void Keeper::on_deferred(DeferralListener listener) { core_->deferral_listener_ = std::move(listener); }
+
 NNI_INLINE void Keeper::on_idle(std::function<void()> listener) {
   core_->idle_listener_ = std::move(listener);
   core_->check_idle();

@@ -9,8 +9,10 @@
 #include <csignal>
 #include <cstring>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -18,6 +20,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include <nni/core/crash_point.hpp>
+#include <nni/core/error.hpp>
 #include <nni/files/open.hpp>
 #include <nni/process/group.hpp>
 
@@ -64,12 +67,16 @@ NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
 
   const std::string name = to_string(order.run);
   // For nobody else: the trial's library writes the address of its channel, with the token, into a log of its own there.
-  if (::mkdirat(trials_, name.c_str(), 0700) != 0) {
+  const bool fresh = ::mkdirat(trials_, name.c_str(), 0700) == 0;
+  if (!fresh) {
     // One that is there may have been made by an earlier start of this run, or by somebody else.
     const std::string directory = surroundings_.trials + "/" + name;
-    const auto refused = errno == EEXIST ? files::check_directory(directory, false) : files::error_of(-errno);
-    if (refused)
-      return fail_start(order.run, "the output directory " + directory + " cannot be made: " + refused.message());
+    const int error = errno;
+    const auto refused = error == EEXIST ? files::check_directory(directory, false) : files::error_of(-error);
+    const std::string reason = "the output directory " + directory + " cannot be made: " + refused.message();
+    // The keeper made the directory above itself, so that it is not writable for it will pass.
+    const bool passes = is_transient_errno(refused.value()) || error == EACCES || error == EPERM;
+    if (refused) return passes ? defer_start(order.run, name, false, reason) : fail_start(order.run, reason);
   }
 
   std::string channel;
@@ -85,7 +92,12 @@ NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
     spec = &prepared.spec(order, name, channel);
     launched = launcher_.launch(*spec);
   }
-  if (!launched.succeeded()) return fail_start(order.run, process::explain(*spec, launched.error));
+  if (!launched.succeeded()) {
+    const std::string reason = process::explain(*spec, launched.error);
+    return is_transient_errno(launched.error)
+               ? defer_start(order.run, name, fresh, reason)
+               : fail_start(order.run, reason);
+  }
   NNI_CRASH_POINT("keeper: spawned");
 
   Run& run = runs_.at(order.run);
@@ -101,6 +113,19 @@ NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
 
 NNI_INLINE void KeeperCore::fail_start(RunId run, std::string reason) {
   record_end(run, runs_.at(run), JobEnd(EndKind::not_started, 0, std::move(reason)));
+}
+
+// As if the order had never come: no record, and no directory, by which a run that has begun is recognized.
+NNI_INLINE void KeeperCore::defer_start(RunId run, const std::string& name, bool remove, const std::string& reason) {
+  log_.warning("keeper", "run " + to_string(run) + " cannot be started now: " + reason);
+  if (remove) {
+    for (const char* const file : {"/trial.stdout", "/trial.stderr"}) ::unlinkat(trials_, (name + file).c_str(), 0);
+    ::unlinkat(trials_, name.c_str(), AT_REMOVEDIR);
+  }
+  if (channel_) channel_->dismiss(run);
+  runs_.erase(run);
+  if (deferral_listener_) deferral_listener_(run, reason);
+  check_idle();
 }
 
 NNI_INLINE void KeeperCore::kill(RunId run, StopReason why) {

@@ -276,6 +276,12 @@ NNI_INLINE Result<std::pair<RunId, std::string>> decode_not_taken(std::string_vi
   return detail::checked(in, std::pair(run, std::move(reason)), "refusal of an order");
 }
 
+NNI_INLINE void encode_deferred(Writer& out, RunId run, std::string_view reason) { encode_not_taken(out, run, reason); }
+
+NNI_INLINE Result<std::pair<RunId, std::string>> decode_deferred(std::string_view payload) {
+  return decode_not_taken(payload);
+}
+
 NNI_INLINE void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>& ranges) {
   out.number(ranges.size());
   std::uint64_t before = 0;

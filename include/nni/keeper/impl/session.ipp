@@ -62,6 +62,7 @@ NNI_INLINE void Session::end() {
   if (manager_) {
     keeper_->on_records(nullptr);
     keeper_->on_trouble(nullptr);
+    keeper_->on_deferred(nullptr);
   }
   link_->close();
   host_.over(*this);
@@ -72,6 +73,7 @@ NNI_INLINE void Session::close() {
   if (manager_) {
     keeper_->on_records(nullptr);
     keeper_->on_trouble(nullptr);
+    keeper_->on_deferred(nullptr);
   }
   link_->close();
 }
@@ -120,6 +122,11 @@ NNI_INLINE void Session::greet(const Frame& frame) {
   });
   keeper_->on_trouble([this](const std::string& text) {
     append_frame(link_->out(), FrameType::trouble, 0, [&text](Writer& out) { out.text(text); });
+    link_->flush();
+  });
+  keeper_->on_deferred([this](RunId run, const std::string& reason) {
+    append_frame(
+        link_->out(), FrameType::deferred, 0, [run, &reason](Writer& out) { encode_deferred(out, run, reason); });
     link_->flush();
   });
   send_more();

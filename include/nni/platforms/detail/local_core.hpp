@@ -55,6 +55,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void recorded(RunId run);
 
   void drop();
+  void on_trouble(TroubleListener listener);
 
   /// Messages that nobody has taken yet.
   [[nodiscard]] std::size_t messages() const noexcept { return messages_.size(); }
@@ -94,8 +95,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
     closed,    ///< no keeper
     greeting,  ///< the keeper tells what is old
     held,      ///< it has told, or told as much as is held here, and waits for `adopt`
-    live,      ///< records are told as they come
-    broken     ///< no keeper, and none can be had
+    live       ///< records are told as they come
   };
 
   keeper::KeeperOptions keeper_options() const;
@@ -120,10 +120,18 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void on_closed(std::string reason, bool refused);
   awaitable<void> reconnect();
   awaitable<void> connected();
+  awaitable<void> connect_again();
+  awaitable<void> change_until(SteadyPoint until);
   awaitable<void> finish();
+  awaitable<void> end_left_over();
+  awaitable<void> keeper_ended(int process);
+  void watch_keeper();
+  awaitable<void> watch_answers();
+  bool awaits_ends() const;
+  void heard();
   void end_presumed();
-  void give_up(const std::string& reason);
-  void lose(RunId run, const std::string& reason);
+  void defer(RunId run, std::string reason);
+  void tell_trouble();
   std::string directory_of(RunId run) const;
   std::vector<std::string> tags() const;
   keeper::StartOrder order_of(const TrialJobForm& form);
@@ -134,7 +142,14 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void hold_back();
 
   Phase phase_ = Phase::closed;
-  bool connecting_ = false;     // meanwhile the end of a connection is nobody else's business
+  bool connecting_ = false;    // meanwhile the end of a connection is nobody else's business
+  bool reconnecting_ = false;  // after its end, until there is another one
+  bool watching_ = false;      // whether the keeper answers
+  bool abandoned_ = false;     // the keeper did not answer at the end
+  SteadyPoint connected_at_{};
+  SteadyPoint heard_at_{};  // when the keeper last said anything
+  SteadyPoint asked_at_{};  // when it was last told to stop a run
+  Duration reconnect_pause_{};
   bool wants_records_ = false;  // runs were adopted or submitted: records are told as they come
   bool closing_ = false;
   bool finished_ = false;
@@ -142,7 +157,9 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   std::string broken_;   // why the last open connection ended
   std::shared_ptr<keeper::Client> client_;
   keeper::Welcome welcome_;
-  bool in_trouble_ = false;           // the keeper cannot write
+  std::string keeper_trouble_;        // why the keeper of this connection cannot write
+  std::string away_;                  // why there is no connection, or no answer
+  std::string told_trouble_;          // to the listener
   bool refused_ = false;              // by the keeper, with a sentence
   std::vector<keeper::Record> held_;  // records that came before `adopt`
   std::size_t held_bytes_ = 0;

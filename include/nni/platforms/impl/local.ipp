@@ -16,6 +16,7 @@
 #include <nni/platforms/impl/local_connection.ipp>
 #include <nni/platforms/impl/local_core.ipp>
 #include <nni/platforms/impl/local_metadata.ipp>
+#include <nni/platforms/impl/local_outage.ipp>
 
 namespace nni::platforms {
 
@@ -106,7 +107,7 @@ NNI_INLINE awaitable<void> Local::send(RunId run, Parameters parameters) {
 
 NNI_INLINE awaitable<void> Local::settle(RunId run) { return core_->settle(run); }
 NNI_INLINE void Local::recorded(RunId run) { core_->recorded(run); }
-NNI_INLINE void Local::on_trouble(TroubleListener listener) { core_->trouble_listener_ = std::move(listener); }
+NNI_INLINE void Local::on_trouble(TroubleListener listener) { core_->on_trouble(std::move(listener)); }
 
 NNI_INLINE awaitable<std::string> Local::fetch_log(RunId run, std::string stream) {
   if (stream == "stdout" || stream == "stderr") stream = "trial." + stream;

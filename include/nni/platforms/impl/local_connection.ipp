@@ -26,7 +26,6 @@ extern char** environ;
 
 namespace nni::platforms::detail {
 
-inline constexpr int most_keeper_restarts = 5;
 inline constexpr Duration first_pause = std::chrono::milliseconds(2);
 inline constexpr Duration longest_pause = std::chrono::milliseconds(100);
 inline constexpr Duration owner_limit = std::chrono::seconds(1);    ///< for the rest of a killed manager
@@ -97,6 +96,11 @@ NNI_INLINE awaitable<void> LocalCore::start(Context& context) {
   if (experiment_.value.empty()) experiment_.value = directory_.filename().string();
   closing_ = false;
   finished_ = false;
+  abandoned_ = false;
+  reconnect_pause_ = Duration::zero();
+  away_.clear();
+  keeper_trouble_.clear();
+  tell_trouble();
   wants_records_ = false;
   seen_end_ = 0;
   events_.clear();
@@ -240,8 +244,13 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
       context_->log().info("local", "the keeper can write again");
     else
       context_->log().error("local", text);
-    in_trouble_ = !text.empty();
-    if (trouble_listener_) trouble_listener_(text);
+    heard();
+    keeper_trouble_ = text;
+    tell_trouble();
+  };
+  events.deferred = [this](RunId run, std::string reason) {
+    heard();
+    defer(run, std::move(reason));
   };
   events.finished = [this] {
     finished_ = true;
@@ -252,11 +261,19 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
   events.closed = [this](std::string reason) { on_closed(std::move(reason), false); };
   client_ = std::make_shared<keeper::Client>(context_->executor(), std::move(link), std::move(events));
   holds_back_ = false;
+  heard_at_ = context_->clock().steady_now();
   client_->open(hello());
   while (phase_ == Phase::greeting) {
-    auto change = connection_changed_.wait();
+    if (context_->clock().steady_now() - heard_at_ >= keeper_limit) {
+      client_->close();
+      client_.reset();
+      phase_ = Phase::closed;
+      throw Error(Errc::timed_out, keeper::unanswered(directory_, keeper_limit));
+    }
+    auto change = change_until(heard_at_ + keeper_limit);
     co_await std::move(change);
   }
+  connected_at_ = context_->clock().steady_now();
 }
 
 /// Compares what the keeper knows with what is known here. Whatever an earlier connection carried was carried out before
@@ -264,8 +281,7 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
 /// it may not have heard, and further parameters that it has not, are sent again.
 NNI_INLINE void LocalCore::welcomed(keeper::Welcome what) {
   welcome_ = std::move(what);
-  // A keeper that still is in trouble says so again.
-  if (std::exchange(in_trouble_, false) && trouble_listener_) trouble_listener_({});
+  heard();
   if (welcome_.next_position < seen_end_) {  // another spool: somebody removed ours
     seen_end_ = 0;
     end_positions_.clear();
@@ -300,40 +316,16 @@ NNI_INLINE void LocalCore::on_closed(std::string reason, bool refused) {
   client_.reset();
   refused_ = refused;
   trouble_ = std::move(reason);
+  keeper_trouble_.clear();  // of this connection; a keeper that still is in trouble says so again
+  tell_trouble();
   const bool was_open = phase_ == Phase::held || phase_ == Phase::live;
   phase_ = Phase::closed;
   connection_changed_.notify();
   if (was_open) broken_ = trouble_;
   if (!was_open || closing_ || connecting_) return;
   context_->log().warning("local", "the connection to the keeper ended (" + trouble_ + "); its trials are looked for");
+  reconnecting_ = true;
   boost::asio::co_spawn(context_->executor(), reconnect(), boost::asio::detached);
-}
-
-// To the keeper that lives, or to the next one, which ends what the last one left and tells how everything else ended.
-NNI_INLINE awaitable<void> LocalCore::reconnect() {
-  const std::shared_ptr<LocalCore> keep = shared_from_this();
-  std::string reason = trouble_;
-  for (int attempt = 0; attempt < most_keeper_restarts && !closing_; ++attempt) {
-    try {
-      auto connecting = connect();
-      co_await std::move(connecting);
-      if (closing_) co_return;
-      if (wants_records_) go_live();
-      connection_changed_.notify();
-      co_return;
-    } catch (const std::exception& error) {
-      reason = error.what();
-    }
-  }
-  if (!closing_) give_up(reason);
-}
-
-/// Resumes when nobody is making a connection.
-NNI_INLINE awaitable<void> LocalCore::connected() {
-  while (connecting_) {
-    auto change = connection_changed_.wait();
-    co_await std::move(change);
-  }
 }
 
 /// All that the keeper knew of earlier times has been told.
@@ -341,27 +333,15 @@ NNI_INLINE void LocalCore::end_presumed() {
   std::vector<keeper::Record> ends;
   for (const auto& [run, tracked] : runs_) {
     if (!tracked->presumed || tracked->ended) continue;
+    std::error_code ignored;
+    // An order that was lost on its way: nothing of it is here, so it can be given again.
+    if (!tracked->decided && !std::filesystem::exists(trials() / to_string(run), ignored))
+      tracked->presumed =
+          JobEnd(EndKind::deferred, 0, "its order was lost when the connection to the keeper ended (" + broken_ + ")");
     ends.emplace_back(keeper::Record::Kind::ended, run, wall_clock_now()).end = std::move(*tracked->presumed);
     tracked->presumed.reset();
   }
   for (keeper::Record& end : ends) ended(std::move(end));
-}
-
-NNI_INLINE void LocalCore::give_up(const std::string& reason) {
-  phase_ = Phase::broken;
-  trouble_ = "the connection to the keeper ended and cannot be made again: " + reason;
-  context_->log().error("local", trouble_);
-  std::vector<RunId> all;
-  for (const auto& [run, tracked] : runs_)
-    if (!tracked->ended) all.push_back(run);
-  for (const RunId run : all) lose(run, trouble_);
-  connection_changed_.notify();
-}
-
-NNI_INLINE void LocalCore::lose(RunId run, const std::string& reason) {
-  keeper::Record record(keeper::Record::Kind::ended, run, wall_clock_now());
-  record.end = JobEnd(EndKind::lost, 0, reason);
-  ended(std::move(record));
 }
 
 // ---- the end ----------------------------------------------------------------------------------------------------
@@ -376,8 +356,13 @@ NNI_INLINE awaitable<void> LocalCore::clean_up() {
   connection_changed_.notify();
   auto connection = connected();  // a keeper that is just being started ends as well
   co_await std::move(connection);
-  auto finishing = finish();
-  co_await std::move(finishing);
+  try {
+    auto finishing = finish();
+    co_await std::move(finishing);
+  } catch (const Error& error) {
+    abandoned_ = true;
+    context_->log().error("local", std::string("the keeper could not be told to end its trials: ") + error.what());
+  }
   const int keeper_process = with_keeper_ && client_ ? process::open_pidfd(static_cast<pid_t>(welcome_.pid)) : -1;
   if (client_) client_->close();
   client_.reset();
@@ -394,41 +379,14 @@ NNI_INLINE awaitable<void> LocalCore::clean_up() {
     own_keeper_.reset();
   }
   if (keeper_process >= 0) {
-    auto ending = process_end(context_->executor(), keeper_process);
+    auto ending = keeper_ended(keeper_process);
     co_await std::move(ending);
-  }
-}
-
-/// Resumes when no process of a trial is left. A keeper that lives although its connection broke is told once more.
-NNI_INLINE awaitable<void> LocalCore::finish() {
-  if (!context_) co_return;
-  const SteadyPoint begin = context_->clock().steady_now();
-  for (;;) {
-    if (client_) client_->finish();
-    while (client_ && !finished_) {
-      auto change = connection_changed_.wait();
-      co_await std::move(change);
-    }
-    if (finished_ || broken_.empty() || context_->clock().steady_now() - begin > keeper_limit) co_return;
-    if (own_keeper_) {
-      auto greeting = greet_own_keeper();
-      co_await std::move(greeting);
-    } else {
-      std::shared_ptr<keeper::Link> link;
-      if (with_keeper_) link = keeper::connect_to_keeper(context_->executor(), directory_);
-      if (!link) co_return;  // it ended, too
-      auto greeting = greet(std::move(link));
-      co_await std::move(greeting);
-    }
-    if (client_) continue;
-    // It has not noticed yet that the last connection ended.
-    auto waiting = context_->clock().sleep_until(context_->clock().steady_now() + first_pause);
-    co_await std::move(waiting);
   }
 }
 
 NNI_INLINE void LocalCore::drop() {
   closing_ = true;
+  connection_changed_.notify();
   if (client_) client_->close();
   if (own_session_) own_session_->close();
 }

@@ -29,6 +29,7 @@ NNI_INLINE std::size_t size_of(const TrialMessage& message) {
 // ---- records ----------------------------------------------------------------------------------------------------
 
 NNI_INLINE void LocalCore::on_record(keeper::Record record) {
+  heard();
   if (phase_ == Phase::live) return process(std::move(record));
   if (closing_) return;  // it stays in the spool
   held_bytes_ += record.text.size();
@@ -43,6 +44,7 @@ NNI_INLINE void LocalCore::on_record(keeper::Record record) {
 }
 
 NNI_INLINE void LocalCore::on_caught_up() {
+  heard();
   caught_up_ = true;
   if (phase_ == Phase::greeting) {
     phase_ = Phase::held;
@@ -238,8 +240,7 @@ NNI_INLINE keeper::StartOrder LocalCore::order_of(const TrialJobForm& form) {
 /// process that still lives.
 NNI_INLINE awaitable<void> LocalCore::ready_for(RunId run) {
   while (phase_ != Phase::live || !caught_up_ || foreign_.contains(run)) {
-    if (phase_ == Phase::broken || closing_)
-      throw Error(Errc::connection_lost, trouble_.empty() ? "local: it has been cleaned up" : trouble_);
+    if (closing_) throw Error(Errc::connection_lost, trouble_.empty() ? "local: it has been cleaned up" : trouble_);
     if (client_ && foreign_.contains(run)) client_->kill(run, StopReason::experiment_end);
     auto change = connection_changed_.wait();
     co_await std::move(change);
@@ -282,11 +283,12 @@ NNI_INLINE void LocalCore::cancel(RunId run, StopReason why) {
     throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
   if (!found->second->cancelled) found->second->cancelled = why;
   if (client_) client_->kill(run, why);
+  watch_keeper();
 }
 
 NNI_INLINE awaitable<void> LocalCore::send(RunId run, Parameters parameters) {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
-  while (runs_.contains(run) && phase_ != Phase::live && phase_ != Phase::broken && !closing_) {
+  while (runs_.contains(run) && phase_ != Phase::live && !closing_) {
     auto change = connection_changed_.wait();
     co_await std::move(change);
   }
@@ -305,13 +307,8 @@ NNI_INLINE awaitable<void> LocalCore::send(RunId run, Parameters parameters) {
 
 NNI_INLINE awaitable<std::vector<JobReport>> LocalCore::adopt(std::vector<Intent> intents) {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
-  // The connection may have ended since the start.
-  while (phase_ != Phase::held && phase_ != Phase::live) {
-    if (phase_ == Phase::broken || closing_)
-      throw Error(Errc::connection_lost, trouble_.empty() ? "local: it has been cleaned up" : trouble_);
-    auto change = connection_changed_.wait();
-    co_await std::move(change);
-  }
+  auto connection = connect_again();  // the keeper may have died since the start
+  co_await std::move(connection);
   std::unordered_map<RunId, const keeper::LiveRun*> live;
   for (const keeper::LiveRun& run : welcome_.live) live[run.run] = &run;
   std::vector<JobReport> reports;
@@ -323,7 +320,8 @@ NNI_INLINE awaitable<std::vector<JobReport>> LocalCore::adopt(std::vector<Intent
   // Trials that no record of the experiment knows: nobody would ever take their results. A run of the same name waits
   // for their end.
   std::erase_if(foreign_, [this](RunId run) { return runs_.contains(run); });
-  for (const RunId run : foreign_) client_->kill(run, StopReason::experiment_end);
+  for (const RunId run : foreign_)
+    if (client_) client_->kill(run, StopReason::experiment_end);
   go_live();
   co_return reports;
 }

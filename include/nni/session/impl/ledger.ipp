@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <nni/core/outcome.hpp>
+#include <nni/session/impl/ledger_outage.ipp>
 #include <nni/session/impl/ledger_resume.ipp>
 #include <nni/session/ledger.hpp>
 
@@ -68,8 +69,7 @@ NNI_INLINE void Ledger::intend(TrialId id, TrialJobForm form, TimePoint now, Tra
   waiting_.erase(place);
   --counts_.waiting;
   Trial& trial = found->second;
-  trial.run = RunId{id, trial.detail.attempts};
-  ++trial.detail.attempts;
+  next_run(trial);
   trial.last_end.reset();
   trial.submitted = true;
   trial.holds_place = true;
@@ -91,8 +91,7 @@ NNI_INLINE void Ledger::refuse(TrialId id, std::string reason, TimePoint now, Tr
   waiting_.erase(place);
   --counts_.waiting;
   Trial& trial = found->second;
-  trial.run = RunId{id, trial.detail.attempts};
-  ++trial.detail.attempts;
+  next_run(trial);
   JobEnd end{EndKind::not_started, 0, std::move(reason)};
   judge_start(end);
   finish(trial, TrialJobStatus::failed, std::move(end), now, out);
@@ -100,8 +99,10 @@ NNI_INLINE void Ledger::refuse(TrialId id, std::string reason, TimePoint now, Tr
 
 NNI_INLINE void Ledger::event(const JobEvent& what, TimePoint, Transition& out) {
   if (const auto* begin = std::get_if<JobStarted>(&what)) {
+    take_up(begin->run);
     started(*begin, out);
   } else if (const auto* end = std::get_if<JobEnded>(&what)) {
+    if (end->end.kind != EndKind::deferred) take_up(end->run);
     ended(*end, false, out);
   } else if (const auto* queued = std::get_if<JobQueued>(&what)) {
     if (Trial* trial = find_live(queued->run)) trial->detail.message = queued->reason;
@@ -127,6 +128,7 @@ NNI_INLINE void Ledger::started(const JobStarted& what, Transition& out) {
 NNI_INLINE void Ledger::message(TrialMessage what, Transition& out) {
   can_start_ = true;
   failed_starts_ = 0;
+  take_up(what.metric.run);
   if (what.kind == TrialMessage::Kind::garbage) {
     ++counts_.garbage;
     out.effects.emplace_back(Strength::now, Acknowledge{what.receipt});
@@ -200,7 +202,8 @@ NNI_INLINE bool Ledger::retries_after(const Trial& trial, const JobEnd& end) con
     case EndKind::exited:
     case EndKind::signalled:
     case EndKind::threw: return options_.retry_on == RetryOn::failures && !end.succeeded();
-    case EndKind::killed: return false;
+    case EndKind::killed:
+    case EndKind::deferred: return false;
   }
   return false;
 }
@@ -208,6 +211,7 @@ NNI_INLINE bool Ledger::retries_after(const Trial& trial, const JobEnd& end) con
 NNI_INLINE void Ledger::ended(const JobEnded& what, bool with_manager, Transition& out) {
   Trial* trial = find_live(what.run);
   if (!trial) return;
+  if (what.end.kind == EndKind::deferred) return put_back(*trial, what, out);
   if (trial->detail.status == TrialJobStatus::running) --counts_.running;
   --counts_.live;
   trial->submitted = false;
@@ -312,6 +316,7 @@ NNI_INLINE void Ledger::cancel(TrialId id, StopReason why, TimePoint now, Transi
     --counts_.waiting;
   }
   if (trial.pausing) --counts_.retrying;
+  if (std::exchange(trial.deferred, false)) --deferred_;
   JobEnd end{EndKind::killed, 0, "stopped before it started"};
   end.why = why;
   if (trial.last_end) {

@@ -26,7 +26,11 @@ namespace detail {
 NNI_INLINE Error file_error(const std::error_code& code, const std::string& what, const std::filesystem::path& path) {
   if (code == std::errc::no_such_file_or_directory)
     return Error(Errc::not_found, "storage: cannot " + what + " \"" + path.string() + "\": there is no such file");
-  return Error(Errc::storage_failed, "storage: cannot " + what + " \"" + path.string() + "\": " + code.message());
+  const std::string text = "storage: cannot " + what + " \"" + path.string() + "\"";
+  // With the code of the system, so that a full disk can be told from a path that will never work.
+  if (is_transient_errno(code.value()))
+    return Error(boost::system::error_code(code.value(), boost::system::system_category()), text);
+  return Error(Errc::storage_failed, text + ": " + code.message());
 }
 
 // Distinct for every copy of every process, so that those to one destination do not meet.

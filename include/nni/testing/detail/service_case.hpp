@@ -23,6 +23,7 @@ namespace nni::testing::detail {
 struct Heard {
   int started = 0;
   int ended = 0;
+  int deferred = 0;  // no end: the same run may be submitted again
   bool in_order = true;
   bool expected = false;  // it was submitted, or is adopted
   JobEnd end;
@@ -165,7 +166,7 @@ class ServiceCase final : public SupervisedCase {
       one.in_order = one.in_order && one.ended == 0;
     } else if (const auto* ended = std::get_if<JobEnded>(&event)) {
       Heard& one = heard_[ended->run];
-      ++one.ended;
+      ++(ended->end.kind == EndKind::deferred ? one.deferred : one.ended);
       one.end = ended->end;
     }
   }
