@@ -12,8 +12,8 @@ namespace detail {
 
 /// One letter of UTF-8 text.
 struct Letter {
-  std::size_t bytes;
-  char32_t code;  ///< the replacement character where the bytes are not UTF-8
+  std::size_t bytes;  ///< that it takes
+  char32_t code;      ///< the replacement character where the bytes are not UTF-8
 };
 
 /// The first letter of a text that is not empty.
@@ -32,6 +32,8 @@ enum class LineEnds {
 /// What trials, stores, keepers and servers say may hold escape sequences, which move the cursor, rename the window or
 /// answer questions in place of the user, and marks that turn the direction of the text. Bytes that are not UTF-8 are
 /// replaced as well. `Error` and `Log` pass their texts through this function.
+/// @param text  any bytes
+/// @param ends  what becomes of line ends
 [[nodiscard]] std::string printable(std::string_view text, LineEnds ends = LineEnds::blanks);
 
 }  // namespace nni

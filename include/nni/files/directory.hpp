@@ -40,11 +40,13 @@ void require_own_directory(const std::filesystem::path& directory);
 
 /// Makes a directory of an experiment, with those above it, so that their names survive a loss of power; checks it as
 /// `require_own_directory` does.
-/// @param mode  rights of the last one; those above it get 0755. The mask of the process takes rights away as usual
+/// @param system     makes the calls
+/// @param directory  may be a link, which is followed
+/// @param mode       rights of the last one; those above it get 0755. The mask of the process takes rights away as usual
 /// @throws Error  saying which directory, why not, and what to do
 void own_directory(System& system, const std::filesystem::path& directory, mode_t mode = 0755);
 
-/// The same for a directory inside one that `own_directory` has checked: no link is followed.
+/// The same as `own_directory` for a directory inside one that `own_directory` has checked: no link is followed.
 void own_subdirectory(System& system, const std::filesystem::path& directory, mode_t mode = 0755);
 
 /// Gives a file new content so that at every moment, also after a loss of power, its name means either the old file

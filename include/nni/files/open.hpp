@@ -24,11 +24,11 @@ namespace nni::files {
 
 /// A reason for which a name is not used, though the system would permit it.
 enum class Refusal : std::uint8_t {
-  link = 1,       ///< a symbolic link
-  not_a_file,     ///< a FIFO, a device, a socket
-  several_names,  ///< a hard link: a write would reach another name as well
-  foreign_file,   ///< a file of another user
-  not_a_directory,
+  link = 1,            ///< a symbolic link
+  not_a_file,          ///< a FIFO, a device, a socket
+  several_names,       ///< a hard link: a write would reach another name as well
+  foreign_file,        ///< a file of another user
+  not_a_directory,     ///< something else in the place of a directory
   foreign_directory,   ///< a directory of another user
   writable_by_anybody  ///< a directory in which every user may rename files
 };
@@ -43,6 +43,7 @@ enum class Refusal : std::uint8_t {
 /// call. A file to write has one name only, and belongs to this user or to the owner of its directory.
 ///
 /// It is never inherited by programs that are started.
+/// @param path   of the file
 /// @param flags  as for open(2); with O_TRUNC the file is emptied after it was checked
 /// @param mode   rights of a file that is made
 /// @returns      a descriptor; or the negated `errno`; or a negative number that only `error_of` understands
@@ -51,20 +52,25 @@ enum class Refusal : std::uint8_t {
 /// Makes a file; one that has the name loses it. What the name stood for is not touched, wherever that is.
 ///
 /// System calls only, so that a child process may call it before it executes its program.
-/// @returns  a descriptor for writing; or the negated `errno`
+/// @param path  of the file
+/// @param mode  its rights
+/// @returns     a descriptor for writing; or the negated `errno`
 [[nodiscard]] int make_own(const char* path, mode_t mode = 0644) noexcept;
 
 /// Opens what the user or the system names: /proc, /dev/null, an argument of a program. Links are followed.
+/// @param path   of the file
 /// @param flags  as for open(2), without O_CREAT
 /// @returns      a descriptor that is never inherited; or the negated `errno`
 [[nodiscard]] int open_any(const char* path, int flags) noexcept;
 
 /// Why a directory of an experiment is not used, as `own_directory` (nni/files/directory.hpp) explains.
-/// @param follow  also the directory that a link stands for
-/// @returns       success also when there is no such directory
+/// @param directory  need not exist
+/// @param follow     also the directory that a link stands for
+/// @returns          success also when there is no such directory
 [[nodiscard]] boost::system::error_code check_directory(const std::filesystem::path& directory, bool follow);
 
 /// Why `open_own` would not open a file, for libraries that open files themselves.
+/// @param file      need not exist
 /// @param to_write  as the flags of `open_own` say
 /// @returns         success also when there is no such file
 [[nodiscard]] boost::system::error_code check_own(const std::filesystem::path& file, bool to_write) noexcept;

@@ -266,10 +266,12 @@ TEST_CASE("sqlite: a log with pages of a size that no database has is taken for 
   }
 }
 
-TEST_CASE("sqlite: an experiment whose log has pages of no size is resumed", "[datastore][sqlite][damage]") {
+TEST_CASE("sqlite: an experiment whose log has pages of no size, and no end, is resumed",
+          "[datastore][sqlite][damage]") {
   Database database;
   const fs::path log = database.place.path() / "abc" / "db" / "nni.sqlite-wal";
   std::ofstream(log, std::ios::binary) << log_with_pages_of(0);
+  REQUIRE(::truncate(log.c_str(), off_t{1} << 40) == 0);  // more than any memory
   datastore::Sqlite store = database.sqlite(false);
 
   CHECK(database.runtime.run(store.open(database.runtime.context(), id)).trials == 3);

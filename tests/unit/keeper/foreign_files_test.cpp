@@ -60,7 +60,7 @@ class Shared {
 };
 
 // Runs one trial under a keeper and tells how it ended.
-awaitable<JobEnd> run_trial(Context& ctx, const keeper::KeeperOptions& options, const std::string& line) {
+awaitable<JobEnd> run_trial(Context& ctx, keeper::KeeperOptions options, std::string line) {
   keeper::Keeper keeper(ctx.executor(), options);
   keeper.recover();
   async::event changed;

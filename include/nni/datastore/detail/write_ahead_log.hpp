@@ -72,7 +72,9 @@ class WriteAheadLog {
   IntactLog write_again(int frames);
 
  private:
-  [[nodiscard]] std::string content();
+  /// Reads the log as far as it is intact, and a little further.
+  /// @param bytes  empty; receives them
+  [[nodiscard]] IntactLog read(std::string& bytes);
   void require_done(int code, const char* what) const;
 
   std::filesystem::path path_;

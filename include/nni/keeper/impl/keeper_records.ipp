@@ -130,7 +130,10 @@ NNI_INLINE void KeeperCore::read_life() {
   files::File file;
   boost::system::error_code failure = file.open(path, files::Access::read, options_.files);
   if (failure == boost::system::errc::no_such_file_or_directory) return;
-  if (!failure) failure = file.read_all(life_);
+  std::size_t got = 0;
+  life_.resize(256);  // it is much shorter, whatever somebody has put there
+  if (!failure) failure = file.read(life_.data(), life_.size(), 0, got);
+  life_.resize(got);
   if (failure) throw Error(failure, "the file " + path.string() + " cannot be read");
   while (life_.ends_with('\n')) life_.pop_back();
 }
