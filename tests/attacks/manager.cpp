@@ -31,6 +31,7 @@ nni::ExperimentOptions options_of(char** argv) {
   nni::ExperimentOptions options;
   options.id = "attacked";
   options.directory = argv[1];
+  options.resume = nni::Resume::if_exists;  // attacks by files damage what an earlier run has left
   options.concurrency = std::strtoul(argv[3], nullptr, 10);
   options.max_trials = options.concurrency;
   options.trial_command = nni::Command(std::vector<std::string>{"/bin/sh", "-c", trial_script});

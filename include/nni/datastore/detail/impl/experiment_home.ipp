@@ -2,6 +2,7 @@
 
 #include <nni/datastore/detail/experiment_home.hpp>
 #include <nni/files/directory.hpp>
+#include <nni/files/open.hpp>
 
 namespace nni::datastore::detail {
 
@@ -23,7 +24,10 @@ NNI_INLINE void make_directories(const std::filesystem::path& wanted, files::Sys
 NNI_INLINE void make_home(const std::filesystem::path& home, files::System& system) {
   make_directories(home, system);
   files::require_own_directory(home);
-  files::own_subdirectory(system, home / "db");
+  // Before it is made: nothing is made in what a link stands for.
+  if (const auto refused = files::check_directory(home / "db", false))
+    throw storage_error("the directory " + (home / "db").string() + " cannot be used", refused);
+  make_directories(home / "db", system);
 }
 
 NNI_INLINE void refuse_beside(const std::filesystem::path& mine, const std::string& other) {

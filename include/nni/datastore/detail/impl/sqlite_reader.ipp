@@ -146,7 +146,7 @@ NNI_INLINE StoredTrial read_trial(const Statement& row) {
   const std::int64_t attempts = row.integer(5);
   // Every trial has the event of its order; one without it would be left out of a page, and of a copy.
   if (row.is_null(28)) throw damaged_record("a trial without its first event", to_string(detail.trial));
-  if (attempts < 0 || attempts >= std::numeric_limits<std::uint32_t>::max())
+  if (attempts < 0 || attempts > std::numeric_limits<std::int32_t>::max())
     throw damaged_record("a count of attempts", row.text(5));
   detail.attempts = static_cast<std::uint32_t>(attempts);
   if (!row.is_null(6)) detail.final_value = std::string(row.text(6));
