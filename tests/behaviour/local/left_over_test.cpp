@@ -32,6 +32,10 @@ class Copy {
   std::filesystem::path path_;
 };
 
+std::vector<std::string> waiting_trial(const Fifo& there, const Fifo& gate) {
+  return {program("local_trial").string(), "tell", there.path(), "wait", gate.path(), "tell", there.path(), "stop"};
+}
+
 }  // namespace
 
 CO_TEST_CASE("local: a trial that ended by itself keeps its end when it left a process behind and its keeper is killed",
@@ -75,7 +79,8 @@ CO_TEST_CASE("local: a copy of an experiment is resumed without harm to the tria
              "[local][left-over]") {
   Place place;
   Fifo there(ctx, place, "there");
-  ManagerProcess manager(ctx, place, 1, "keep", {program("local_trial").string(), "tell", there.path(), "stop"});
+  Fifo gate(ctx, place, "gate");
+  ManagerProcess manager(ctx, place, 1, "keep", waiting_trial(there, gate));
   co_await there.told();
   const std::string line = co_await manager.line_of("submitted");
   const std::vector<process::Identity> original = place.processes();
@@ -92,6 +97,8 @@ CO_TEST_CASE("local: a copy of an experiment is resumed without harm to the tria
 
   CHECK(reports.at(0).end.kind == EndKind::lost);
   CHECK(process::is_alive(original[0]));
+  gate.let_go();
+  co_await there.told();  // it is not about to die either
   co_await local.clean_up();
 }
 
@@ -99,7 +106,8 @@ CO_TEST_CASE("local: a copy of the records alone is resumed without harm to the 
              "[local][left-over]") {
   Place place;
   Fifo there(ctx, place, "there");
-  ManagerProcess manager(ctx, place, 1, "keep", {program("local_trial").string(), "tell", there.path(), "stop"});
+  Fifo gate(ctx, place, "gate");
+  ManagerProcess manager(ctx, place, 1, "keep", waiting_trial(there, gate));
   co_await there.told();
   const std::string line = co_await manager.line_of("submitted");
   const std::vector<process::Identity> original = place.processes();
@@ -117,6 +125,8 @@ CO_TEST_CASE("local: a copy of the records alone is resumed without harm to the 
 
   CHECK(reports.at(0).end.kind == EndKind::lost);
   CHECK(process::is_alive(original[0]));
+  gate.let_go();
+  co_await there.told();  // it is not about to die either
   co_await local.clean_up();
 }
 

@@ -165,6 +165,7 @@ void check_own_results(Bench& bench, Store... store) {
   REQUIRE(summary.trials.size() == trials_of_a_life);
   for (const TrialJobDetail& trial : summary.trials) {
     CHECK(trial.status == TrialJobStatus::succeeded);
+    CHECK(trial.attempts == 1);  // nothing of the earlier life stood in its way
     REQUIRE(trial.final_value);
     CHECK(trial.parameters.text().find(*trial.final_value) != std::string::npos);
   }
