@@ -9,6 +9,7 @@
 #include <sys/un.h>
 
 #include <nni/async/offload.hpp>
+#include <nni/keeper/launch.hpp>
 
 using namespace nni;
 using namespace nni_test;
@@ -317,4 +318,16 @@ CO_TEST_CASE("local: entries without a sign in the environment of a manager are 
 
   CHECK(end.end.succeeded());
   co_await local.clean_up();
+}
+
+TEST_CASE("local: a keeper that is killed while it starts is not taken for a program that is none", "[local][access]") {
+  Place place;
+  const std::filesystem::path dying = place.path() / "dying";
+  std::ofstream(dying) << "#!/bin/sh\nprintf 'begins\\n' >&3\nkill -9 $$\n";
+  std::filesystem::permissions(dying, std::filesystem::perms::owner_all);
+  keeper::KeeperOptions options;
+  options.directory = place.path();
+  options.experiment = place.id().value;
+
+  CHECK(keeper::start_keeper(dying, options) == keeper::KeeperStart::killed);
 }
