@@ -31,13 +31,18 @@ namespace nni {
 ///  2. `start` validates credentials and resources before it changes anything outside;
 ///  3. `submit_trial_job` keeps `form.run` as the identity: a second submit of the same run adopts the job, the next
 ///     attempt is a new job; what runs has the variables of the form, by which a transport is reached; a command that
-///     cannot start is an end (`EndKind::not_started`), not an exception;
-///  4. per run there is at most one *started* and exactly one *ended*, in that order; *ended* reports how the run ended
-///     (exit code, signal, exception, interrupted on request, lost) and the reason with which it was told to stop, if it
-///     was (`JobEnd::why`). A run that exits by itself after a request is reported with its exit code and the reason: the
-///     session decides what becomes of the trial, by one rule for all services (`nni::Ledger`);
+///     cannot start is an end (`EndKind::not_started`), not an exception; what the platform cannot start for now through
+///     no fault of the command is an end `EndKind::deferred` with a reason, or an exception with a transient code
+///     (`Condition::transient`). Both withdraw the submission: the same run is submitted again, at no cost to its trial,
+///     and is then as new, unless the platform had accepted it after all;
+///  4. per run there is at most one *started* and exactly one *ended*, in that order, deferred ends not counted; *ended*
+///     reports how the run ended (exit code, signal, exception, interrupted on request, lost) and the reason with which it
+///     was told to stop, if it was (`JobEnd::why`). A run that exits by itself after a request is reported with its exit
+///     code and the reason: the session decides what becomes of the trial, by one rule for all services (`nni::Ledger`).
+///     *lost* is reported only for a run that does not execute and never will: while that is unknown, a service waits and
+///     gives the reason through `on_trouble`;
 ///  5. `cancel_trial_job` works in every state and returns when the request is accepted; the end arrives as an event;
-///     an unknown run is `Errc::no_such_job`;
+///     an unknown run is `Errc::no_such_job`; any other refusal is followed by further requests while the run lives;
 ///  6. `next_event` is cancellable without losing an event;
 ///  7. after `clean_up` there are no events (`next_event` waits or throws), no processes, and no I/O object is left; it
 ///     finishes within `ctx.shutdown_limit()`. It is called once, also where `start` failed or was never reached;

@@ -76,6 +76,7 @@ class Engine {
     for (const RetryLater& later : ledger_->pauses(now())) retry_later(later);
     loops.spawn(lasting(written_loop(), "records of the data store"));
     loops.spawn(lasting(synced_loop(), "synced records of the data store"));
+    loops.spawn(lasting(service_loop(), "orders to the training service"));
     loops.spawn(lasting(message_loop(), "messages of trials"));
     loops.spawn(lasting(event_loop(), "events of the training service"));
     loops.spawn(lasting(order_loop(), "orders of the advisor"));
@@ -114,6 +115,7 @@ class Engine {
     apply(transition);
     drop_submissions(written_);
     drop_submissions(synced_);
+    drop_submissions(in_turn_);
     if (group_) group_->spawn(give_up());
     // A stop while records cannot be kept takes more messages, see `piles_up`.
     make_room();
@@ -282,12 +284,10 @@ class Engine {
     if (auto* submit = std::get_if<Submit>(&action)) {
       if (!submit->form) co_return;
       parts_.address(*submit->form);
-      if (takes_several()) {
+      if (takes_several())
         group_->spawn(submit_trial(std::move(*submit->form)));
-      } else {
-        auto work = submit_trial(std::move(*submit->form));
-        co_await std::move(work);
-      }
+      else
+        order_in_turn(std::move(action));
     } else if (auto* acknowledge = std::get_if<Acknowledge>(&action)) {
       NNI_CRASH_POINT("before acknowledgement");
       auto work = parts_.channel.acknowledge(acknowledge->receipt);
@@ -300,17 +300,17 @@ class Engine {
       co_await std::move(work);
       NNI_CRASH_POINT("tuner told");
     } else if (auto* cancel = std::get_if<Cancel>(&action)) {
-      auto work = cancel_trial(cancel->run, cancel->why);
       if (takes_several())
-        group_->spawn(std::move(work));
+        group_->spawn(cancel_trial(cancel->run, cancel->why));
       else
-        co_await std::move(work);
+        order_in_turn(std::move(action));
     } else if (const auto* forget = std::get_if<Forget>(&action)) {
       if constexpr (requires { parts_.service.recorded(forget->run); }) parts_.service.recorded(forget->run);
     }
   }
 
-  // Otherwise each submission and cancellation is awaited before the next.
+  // Otherwise each submission and cancellation is awaited before the next, in a loop of their own: a platform that takes
+  // its time must not keep trials waiting for their acknowledgements.
   [[nodiscard]] bool takes_several() const { return parts_.service.capabilities().max_in_flight > 1; }
 
   [[nodiscard]] bool is_busy() const {
@@ -323,7 +323,13 @@ class Engine {
     in_flight_changed_.notify_one();
   }
 
+  void order_in_turn(Action action) {
+    in_turn_.emplace_back(StorePosition(), std::move(action));
+    in_turn_changed_.notify();
+  }
+
   bool stopped_early(RunId run);
+  awaitable<void> service_loop();
   awaitable<void> submit_trial(TrialJobForm form);
   awaitable<void> cancel_trial(RunId run, StopReason why);
 
@@ -444,6 +450,8 @@ class Engine {
   StorePosition last_;
   Queue<Pending> written_;
   Queue<Pending> synced_;
+  Queue<Pending> in_turn_;  // submissions and cancellations, for a service that takes one at a time
+  async::event in_turn_changed_;
   Queue<Action> inbox_;
   Queue<Action> urgent_;  // before these
 

@@ -71,6 +71,26 @@ bool Engine<Parts>::stopped_early(RunId run) {
 }
 
 template <class Parts>
+awaitable<void> Engine<Parts>::service_loop() {
+  while (true) {
+    while (in_turn_.empty()) {
+      auto change = in_turn_changed_.wait();
+      co_await std::move(change);
+    }
+    Action action = std::move(in_turn_.front().action);
+    in_turn_.pop_front();
+    if (auto* submit = std::get_if<Submit>(&action)) {
+      if (!submit->form) continue;
+      auto work = submit_trial(std::move(*submit->form));
+      co_await std::move(work);
+    } else if (const auto* cancel = std::get_if<Cancel>(&action)) {
+      auto work = cancel_trial(cancel->run, cancel->why);
+      co_await std::move(work);
+    }
+  }
+}
+
+template <class Parts>
 awaitable<void> Engine<Parts>::submit_trial(TrialJobForm form) {
   const RunId run = form.run;
   // Beside others, it may be cancelled before it is through.

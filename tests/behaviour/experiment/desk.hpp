@@ -73,6 +73,8 @@ struct Desk {
   std::set<RunId> unsettled;  ///< ended or not, their messages have not all come
   std::vector<Cancelled> cancelled;
   std::deque<JobEvent> events;
+  std::deque<TrialMessage> messages;
+  std::size_t acknowledged = 0;
   async::event changed;
 };
 
@@ -151,12 +153,19 @@ class Platform {
   awaitable<void> clean_up() { co_return; }
 
   awaitable<TrialMessage> next_message() {
-    while (true) {
+    while (desk_->messages.empty()) {
       auto change = desk_->changed.wait();
       co_await std::move(change);
     }
+    TrialMessage message = std::move(desk_->messages.front());
+    desk_->messages.pop_front();
+    co_return message;
   }
-  awaitable<void> acknowledge(Receipt) { co_return; }
+  awaitable<void> acknowledge(Receipt) {
+    ++desk_->acknowledged;
+    desk_->changed.notify();
+    co_return;
+  }
   awaitable<void> send(RunId, Parameters) { co_return; }
   awaitable<void> settle(RunId run) {
     while (desk_->unsettled.contains(run)) {

@@ -76,6 +76,40 @@ CO_TEST_CASE(
   CHECK(desk->most_stopping == 4);
 }
 
+CO_TEST_CASE(
+    "experiment: a value is acknowledged while a platform that takes one request at a time is busy with another",
+    "[experiment][service]") {
+  const auto desk = std::make_shared<Desk>();
+  desk->ends = false;
+  Experiment experiment{
+      options(2, 1), Platform{desk}, Shared{std::make_shared<datastore::Memory>()}, tuning::Random{line(), seed(1)}};
+  const Control control = experiment.control();
+  bool asked = false;
+  bool reported = false;
+  std::size_t acknowledged = 0;
+  experiment.observe(Observer{.on_progress = [&](const Progress& now) {
+    if (now.running == 1 && !std::exchange(asked, true)) {
+      desk->holds = true;
+      control.set_concurrency(2);
+    }
+    if (desk->holds && desk->inside == 1 && !std::exchange(reported, true)) {
+      const Metric value(RunId{TrialId{1}, 0}, MetricKind::intermediate, 0, "0.5", long_ago);
+      desk->messages.emplace_back(value, Receipt{1});
+      desk->changed.notify();
+    }
+    if (desk->acknowledged == 0 || !desk->holds) return;
+    acknowledged = desk->acknowledged;
+    desk->holds = false;
+    desk->changed.notify();
+    control.stop();
+  }});
+
+  auto running = experiment.async_run(ctx);
+  co_await std::move(running);
+
+  CHECK(acknowledged == 1);
+}
+
 CO_TEST_CASE("experiment: a run whose messages take their time keeps back no other's end", "[experiment][service]") {
   const auto desk = std::make_shared<Desk>();
   desk->unsettled.insert(RunId{TrialId{1}, 0});
