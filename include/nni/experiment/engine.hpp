@@ -323,8 +323,14 @@ class Engine {
     in_flight_changed_.notify_one();
   }
 
+  // A cancellation goes first: of a run whose submission still waits it is noted, as beside others.
   void order_in_turn(Action action) {
-    in_turn_.emplace_back(StorePosition(), std::move(action));
+    if (const auto* submit = std::get_if<Submit>(&action)) {
+      submitting_.emplace(submit->form->run, std::nullopt);
+      in_turn_.emplace_back(StorePosition(), std::move(action));
+    } else {
+      in_turn_.emplace_front(StorePosition(), std::move(action));
+    }
     in_turn_changed_.notify();
   }
 

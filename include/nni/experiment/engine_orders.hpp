@@ -72,10 +72,15 @@ bool Engine<Parts>::stopped_early(RunId run) {
 
 template <class Parts>
 awaitable<void> Engine<Parts>::service_loop() {
-  while (true) {
+  for (unsigned steps = 1;; ++steps) {
     while (in_turn_.empty()) {
       auto change = in_turn_changed_.wait();
       co_await std::move(change);
+    }
+    if (steps % steps_per_turn == 0) {
+      auto others = async::yield(context_->executor());
+      co_await std::move(others);
+      if (in_turn_.empty()) continue;
     }
     Action action = std::move(in_turn_.front().action);
     in_turn_.pop_front();
@@ -93,8 +98,8 @@ awaitable<void> Engine<Parts>::service_loop() {
 template <class Parts>
 awaitable<void> Engine<Parts>::submit_trial(TrialJobForm form) {
   const RunId run = form.run;
-  // Beside others, it may be cancelled before it is through.
-  if (takes_several()) submitting_.emplace(run, std::nullopt);
+  // It may be cancelled before it is through.
+  submitting_.emplace(run, std::nullopt);
   while (is_busy()) {
     auto turn = in_flight_changed_.wait();
     co_await std::move(turn);
