@@ -69,9 +69,11 @@ NNI_INLINE std::uint8_t stop_byte(const JobEnd& end) {
 
 NNI_INLINE void take_stop(Reader& in, JobEnd& end) {
   const std::uint8_t value = in.byte();
-  const std::uint8_t reason = value & static_cast<std::uint8_t>(~has_stop_reason);
+  const std::uint8_t mark = end.kind == EndKind::killed ? 0 : has_stop_reason;
+  if (value == 0 && mark != 0) return;  // nobody told it to stop
+  const auto reason = static_cast<std::uint8_t>(value ^ mark);
   if (reason > static_cast<std::uint8_t>(StopReason::experiment_end)) return in.fail();
-  if (end.kind == EndKind::killed || reason != value) end.why = static_cast<StopReason>(reason);
+  end.why = static_cast<StopReason>(reason);
 }
 
 }  // namespace detail
