@@ -13,17 +13,16 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A flood that nobody stops ends by itself, so that a test fails instead of hanging.
-constexpr auto patience = 20s;
+/// A flood that nobody stops ends by itself after so many values, so that a test fails instead of hanging.
+constexpr std::uint64_t most_values = 2'000'000;
 
 SearchSpace line() { return {uniform("x", -1.0, 1.0)}; }
 
 /// Reports until it is told to stop. @returns true when it was
 bool flood(TrialHandle& trial, std::atomic<std::uint64_t>& values) {
-  const auto end = std::chrono::steady_clock::now() + patience;
   while (!trial.stop_requested()) {
     trial.report_intermediate_result(1.0);
-    if (++values % 1024 == 0 && std::chrono::steady_clock::now() > end) return false;
+    if (++values >= most_values) return false;
   }
   return true;
 }
@@ -47,7 +46,6 @@ TEST_CASE("in process: trials that report without a break are stopped at their l
 
   CHECK(stopped == 2);
   CHECK(summary.finished == 2);
-  CHECK(values > 1000);
 }
 
 TEST_CASE("in process: a trial ends, and the next begins, while another one reports without a break",
