@@ -46,7 +46,8 @@ for target in "${targets[@]}"; do
   if phase "building the fuzz target $target" build_target "$target" &&
     phase "fuzzing $target for $seconds s" run_target "$target"; then
     passed=$((passed + 1))
-    sed -n 's/^stat::number_of_executed_units: */   inputs: /p' "$logs/fuzzing-$target-for-$seconds-s.log"
+    log=$logs/$(tr _ - <<<"fuzzing-$target-for-$seconds-s").log
+    sed -n "s/^stat::number_of_executed_units: */   inputs: /p" "$log"
   else
     failed=$((failed + 1))
   fi
