@@ -7,6 +7,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <sys/stat.h>
 
@@ -78,7 +79,7 @@ awaitable<JobEnd> run_trial(Context& ctx, keeper::KeeperOptions options, std::st
   co_await std::move(opening);
   keeper::JobTemplate job;
   job.id = 1;
-  job.arguments = {"/bin/sh", "-c", line};
+  job.arguments = {"/bin/sh", "-c", std::move(line)};
   job.directory = options.directory.string();
   keeper.define(job);
   keeper::StartOrder order;
