@@ -44,8 +44,10 @@ def interrupted(text):
     at = re.search(r"\[[^\]]*\]\(nni::TrialHandle& trial\) \{\n", text)
     if not at:
         return None
-    lines = "std::raise(SIGINT);\nwhile (!trial.stop_requested()) std::this_thread::yield();\nif (trial.stop_requested()) return;\n"
-    return "#include <csignal>\n#include <thread>\n" + text[:at.end()] + lines + text[at.end():]
+    # Once: the second signal ends a program at once.
+    lines = "static std::atomic<bool> raised{false};\nif (!raised.exchange(true)) std::raise(SIGINT);\n"
+    lines += "while (!trial.stop_requested()) std::this_thread::yield();\nif (trial.stop_requested()) return;\n"
+    return "#include <atomic>\n#include <csignal>\n#include <thread>\n" + text[:at.end()] + lines + text[at.end():]
 
 
 def flags(build):
