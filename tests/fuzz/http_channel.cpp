@@ -32,12 +32,13 @@ class Channel {
   Channel()
       : server_(
             io_.get_executor(), options(), [this](trial::ChannelMessage message) { received(std::move(message)); }) {
-    path_ = net::parse_url(server_.admit(run, trial::parameter_record(ParameterId{0}, Parameters("{\"x\":1}"))))
-                .value()
-                .path;
     boost::asio::co_spawn(io_, server_.open(), boost::asio::detached);
     for (int turn = 0; turn < 100 && server_.port() == 0; ++turn) io_.poll();
     nni_fuzz::require(server_.port() != 0, "the server listens");
+    // The address of a run has the port in it.
+    path_ = net::parse_url(server_.admit(run, trial::parameter_record(ParameterId{0}, Parameters("{\"x\":1}"))))
+                .value()
+                .path;
   }
 
   const std::string& path() const { return path_; }
