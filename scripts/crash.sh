@@ -3,12 +3,13 @@
 #
 #   scripts/crash.sh [--preset NAME] [--full] [--no-install] [OPTION...]
 #
-# Every named point at its first, second and a random passage, 60 kills at random times, and three programs with a broken
-# promise that have to be caught. Managers keep SQLite files and journals in turn. The last line is "N passed, N failed, N
+# Every named point at its first, second and a random passage, 60 kills at random times, each fault of tests/crash/faults.py
+# twice, and three programs with a broken promise that have to be caught. Managers keep SQLite files and journals in turn. The last line is "N passed, N failed, N
 # skipped"; the counts are in crash.json in the build folder.
 #
 #   --preset NAME   a preset of CMakePresets.json: asan (default), dev, header-only, release, clang
-#   --full          350 random kills instead: 200 of the manager, 50 each of the keeper, of both, and while resuming
+#   --full          350 random kills instead: 200 of the manager, 50 each of the keeper, of both, and while resuming; each
+#                   fault twelve times
 #   --no-install    takes everything as installed
 #   OPTION          for tests/crash/crash.py: --seed N repeats a run, --only TEXT runs the jobs whose name holds the text,
 #                   --jobs N says how many at a time, --keep leaves their directories
@@ -18,7 +19,7 @@ set -uo pipefail
 preset=asan options=()
 own_option() {
   case $1 in
-    --full) options+=(--kills 200,50,50,50) ;;
+    --full) options+=(--kills 200,50,50,50 --faults 12) ;;
     *) options+=("$1") ;;
   esac
 }

@@ -3,6 +3,7 @@
 import collections
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -13,6 +14,7 @@ import time
 import oracle
 
 LIMIT = 600  # seconds after which a manager counts as hanging
+LOOK_AGAIN = 0.02  # seconds between two looks at what other processes wrote
 
 MANAGER_POINTS = [
     "creation of the store", "history told", "service started", "runs adopted", "intent written", "spawned",
@@ -29,10 +31,11 @@ POINTS = MANAGER_POINTS + [KEEPER + name for name in KEEPER_POINTS]
 
 
 class Shape:
-    """What kind of experiment is killed."""
+    """What kind of experiment is killed. `ordered`: each trial reports its values one after the other."""
 
-    def __init__(self, store, trials, concurrency, *arguments):
+    def __init__(self, store, trials, concurrency, *arguments, ordered=True):
         self.store, self.trials, self.concurrency, self.arguments = store, trials, concurrency, arguments
+        self.ordered = ordered
 
 
 SMALL = Shape("sqlite", 4, 2, "values", "6", "0")
@@ -61,13 +64,16 @@ class Experiment:
         self.session, self.process = -1, None
         self.counts = collections.Counter()
         self.keepers_killed = False
+        self.mounted = None  # a file system of its own
+        self.keeper_program = self.directory / "keeper-program"
+        self.keeper_program.symlink_to(tools.manager)
 
     # ---- processes ----
 
     def start(self, point=None):
         """Starts a manager, which kills itself, or its keeper, at a point, NAME#N."""
         self.session += 1
-        environment = dict(os.environ, NNI_CRASH_TRACE=str(self.trace()))
+        environment = dict(os.environ, NNI_CRASH_TRACE=str(self.trace()), NNI_CRASH_KEEPER=str(self.keeper_program))
         if point:
             environment |= {"NNI_CRASH_POINT": point, "NNI_CRASH_MARK": str(self.directory / f"mark{self.session}")}
         shape = self.shape
@@ -167,7 +173,13 @@ class Experiment:
 
     def check(self, expected):
         """@returns violations; what was counted is in `counts`"""
-        counts, findings = oracle.check(self.directory, self.shape.trials, expected, not self.keepers_killed)
+        if self.shape.store == "memory":
+            counts, findings = oracle.check_output(self.directory, self.output(), self.shape.trials)
+            self.counts.update(counts)
+            return findings.violations
+        counts, findings = oracle.check(
+            self.directory, self.shape.trials, expected, not self.keepers_killed, self.shape.ordered
+        )
         self.counts.update(counts)
         violations = findings.violations
         if not self.keepers_killed:
@@ -182,6 +194,8 @@ class Experiment:
             self.process.kill()
             self.process.wait()
         oracle.end_processes(self.directory)
+        if self.mounted is not None and not self.tools.keep:
+            subprocess.run(["umount", "-l", str(self.mounted)], check=False)
         if not self.tools.keep:
             shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -217,6 +231,10 @@ class Tools:
                 self.resume_s = max(self.resume_s, experiment.begun() or 0)
             finally:
                 experiment.remove()
+
+    def numbers(self, name):
+        """Random numbers of a job, the same for the same seed."""
+        return random.Random(f"{self.seed} {name}")
 
     def passages(self, shape, point, resuming):
         if not resuming:

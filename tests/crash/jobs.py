@@ -9,6 +9,8 @@ import time
 
 from experiments import KEEPER, POINTS, SMALL, TIMED, TIMED_JOURNAL, Experiment, Trouble, interrupt, shapes_of
 
+MOST_SHOWN = 5  # violations of one job
+
 # (what is broken, where it is killed, what the checks say to it)
 SABOTAGES = [
     ("no_intent", "message received", {"adoption", "doubled", "intent", "lost value"}),
@@ -72,7 +74,7 @@ def point_job(tools, result, shape, point, count, resuming):
 @guarded
 def kill_job(tools, result, kind, most):
     """Kills from outside, up to `most` times, at random times; then finishes."""
-    numbers = random.Random(f"{tools.seed} {result.name}")
+    numbers = tools.numbers(result.name)
     experiment = Experiment(tools, numbers.choice([TIMED, TIMED_JOURNAL]))
     try:
         experiment.start()
@@ -150,8 +152,10 @@ class Jobs:
     def take(self, future):
         result = future.result()
         self.results.append(result)
-        for kind, text in result.violations:
+        for kind, text in result.violations[:MOST_SHOWN]:
             print(f"   FAILED: {result.name}: {kind}: {text}", flush=True)
+        if len(result.violations) > MOST_SHOWN:
+            print(f"   FAILED: {result.name}: {len(result.violations) - MOST_SHOWN} further violations", flush=True)
         return result
 
 

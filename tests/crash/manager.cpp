@@ -3,10 +3,14 @@
 //   crash_manager DIRECTORY SESSION TRIALS CONCURRENCY STORE TUNER SABOTAGE TRIAL [ARGUMENT...]
 //
 // Runs or resumes the experiment `crash` below DIRECTORY. SESSION counts the starts of this program, from 0. STORE is
-// `sqlite` or `journal`, TUNER `random`, `grid` or `tpe`; SABOTAGE is `none`, `no_intent`, `no_sync` or
-// `no_deduplication`. What the tuner is told is appended to DIRECTORY/tuner, a line each: session, trial, value. On
-// standard output: `begun NANOSECONDS ADOPTED` (the monotonic clock), `done STATUS ORDERED FINISHED SUCCEEDED`.
+// `sqlite`, `journal` or `memory`, with which each start is a new experiment that draws other numbers; TUNER is `random`,
+// `grid` or `tpe`; SABOTAGE is `none`, `no_intent`, `no_sync` or `no_deduplication`. What the tuner is told is appended to
+// DIRECTORY/tuner, a line each: session, trial, value. On standard output: `begun NANOSECONDS ADOPTED` (the monotonic
+// clock), `ended SEQUENCE VALUE PARAMETERS` for each trial, `done STATUS ORDERED FINISHED SUCCEEDED`. The variable
+// NNI_CRASH_KEEPER names the keeper's program; without it this program is the keeper.
 #include <chrono>
+#include <concepts>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -16,6 +20,7 @@
 #include <vector>
 
 #include <nni/datastore/journal.hpp>
+#include <nni/datastore/memory.hpp>
 #include <nni/datastore/sqlite.hpp>
 #include <nni/experiment/experiment.hpp>
 #include <nni/keeper/run_if_asked.hpp>
@@ -54,16 +59,23 @@ int run(Store store, char** argv, int argc) {
     std::fprintf(stderr, "%s (%s) %s\n", std::string(nni::to_string(level)).c_str(), std::string(module).c_str(),
                  std::string(text).c_str());
   };
+  const char* const keeper = std::getenv("NNI_CRASH_KEEPER");
+  const std::uint64_t seed = std::same_as<Store, nni::datastore::Memory> ? 11 + session : 11;
   nni::Experiment experiment{
       std::move(options),
-      nni_test::CrashService{{.launch = nni::platforms::Launch::keeper, .keeper = "/proc/self/exe"}, sabotage, session},
+      nni_test::CrashService{
+          {.launch = nni::platforms::Launch::keeper, .keeper = keeper ? keeper : "/proc/self/exe"}, sabotage, session},
       nni_test::CrashStore<Store>{std::move(store), sabotage},
-      nni_test::AccountingTuner{nni_test::crash_tuner(argv[6]), directory + "/tuner", argv[2]}};
+      nni_test::AccountingTuner{nni_test::crash_tuner(argv[6], seed), directory + "/tuner", argv[2]}};
   nni::Observer observer;
   observer.on_start = [](const nni::ExperimentStart& start) {
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     print("begun " + std::to_string(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()) + " " +
           std::to_string(start.adopted));
+  };
+  observer.on_trial_ended = [](const nni::TrialJobDetail& trial) {
+    print("ended " + std::to_string(trial.trial.sequence()) + " " + trial.final_value.value_or("none") + " " +
+          trial.parameters.text());
   };
   experiment.observe(std::move(observer));
   const nni::Summary summary = experiment.run();
@@ -78,6 +90,7 @@ int main(int argc, char** argv) {
   if (const auto code = nni::keeper::run_if_asked(argc, argv)) return *code;
   if (argc < 9) return 2;
   try {
+    if (std::string_view(argv[5]) == "memory") return run(nni::datastore::Memory{}, argv, argc);
     if (std::string_view(argv[5]) == "journal") return run(nni::datastore::Journal{{.directory = argv[1]}}, argv, argc);
     return run(nni::datastore::Sqlite{{.directory = argv[1]}}, argv, argc);
   } catch (const std::exception& error) {

@@ -48,6 +48,15 @@ def print_windows(results):
     return windows
 
 
+def print_faults(faults):
+    if faults:
+        print(f"\n{'fault':<28}{'made':>8}{'failed':>8}")
+    for fault, row in faults.items():
+        made, failed = sum(r.hit for r in row), sum(bool(r.violations) for r in row)
+        note = next((f"  {r.note}" for r in row if r.note), "")
+        print(f"{fault:<28}{made:>8}{failed:>8}{note}")
+
+
 def print_totals(done, total, sabotaged):
     print(f"\nrandom kills: {', '.join(f'{count} {kind}' for kind, count in done.items())}")
     for key in sorted(total):

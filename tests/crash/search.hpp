@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -25,12 +26,12 @@ namespace nni_test {
 inline nni::SearchSpace crash_space() { return {nni::uniform("x", 0.0, 1.0), nni::randint("ms", 50, 2000)}; }
 
 /// @param name  `random`, `grid` or `tpe`
-inline nni_soak::AnyTuner crash_tuner(std::string_view name) {
+inline nni_soak::AnyTuner crash_tuner(std::string_view name, std::uint64_t seed = 11) {
   if (name == "grid") return nni_soak::AnyTuner(nni::tuning::Grid(crash_space()));
   if (name == "tpe")
     return nni_soak::AnyTuner(
-        nni::tuning::Tpe(crash_space(), nni::tuning::TpeOptions{.startup_trials = 4}, nni::seed(11)));
-  return nni_soak::AnyTuner(nni::tuning::Random(crash_space(), nni::seed(11)));
+        nni::tuning::Tpe(crash_space(), nni::tuning::TpeOptions{.startup_trials = 4}, nni::seed(seed)));
+  return nni_soak::AnyTuner(nni::tuning::Random(crash_space(), nni::seed(seed)));
 }
 
 /// A tuner that writes down what it is told: a line for each trial, with the number of the session, its sequence id and

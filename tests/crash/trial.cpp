@@ -5,6 +5,9 @@
 //                                        many hundredths of that
 //   crash_trial ACCOUNT values N BYTES   N values one after the other, each with so many bytes beside its number; every
 //                                        second trial reports four times as many, so that they do not all end together
+//   crash_trial ACCOUNT threads N COUNT  COUNT values from N threads, in no order
+//   crash_trial ACCOUNT lingering N MS   N values, 20 ms apart; after the final value it lives for MS milliseconds more
+//   crash_trial ACCOUNT stray N MS       the same, and it leaves a process behind, in a session of its own
 //
 // Lines: the trial's sequence, its attempt, and then `start PID TICKS PARAMETERS`, `value K` before the K-th value is
 // reported, `kept K` when that and all before are recorded, `final VALUE`, `last` when the final value is recorded.
@@ -18,10 +21,14 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include <nni/core/error.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/process/identity.hpp>
 #include <nni/trial.hpp>
+#include <nni/trial/link.hpp>
+#include <nni/trial/protocol.hpp>
 
 namespace {
 
@@ -59,18 +66,71 @@ void report(Account& account, int number, std::size_t bytes) {
   account.say("kept " + std::to_string(number));
 }
 
+// One value on a connection of the thread's own, sent again until it is answered.
+void put_value(nni::trial::Link& link, int number) {
+  nni::trial::MetricPayload payload;
+  payload.sequence = static_cast<std::uint32_t>(number);
+  payload.value = std::to_string(number);
+  const std::string body =
+      encode(nni::trial::ChannelCommand(nni::trial::CommandType::metric, nni::trial::encode(payload)));
+  for (;;) {
+    try {
+      if (link.exchange("PUT", body, "application/json").status == 200) return;
+    } catch (const nni::Error&) {
+      link.disconnect();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+// As a trial of several processes: nothing decides whose value arrives first.
+void report_from_threads(Account& account, int threads, int count) {
+  const std::string channel = std::getenv("NNI_TRIAL_COMMAND_CHANNEL");
+  std::vector<std::thread> all;
+  for (int first = 0; first < threads; ++first)
+    all.emplace_back([&account, &channel, first, threads, count] {
+      nni::trial::Link link(channel);
+      for (int number = first; number < count; number += threads) {
+        account.say("value " + std::to_string(number));
+        put_value(link, number);
+      }
+    });
+  for (std::thread& one : all) one.join();
+  account.say("kept " + std::to_string(count - 1));
+}
+
+// As tensorboard or an ssh master would.
+void leave_a_process_behind() {
+  const pid_t child = ::fork();
+  if (child != 0) return;
+  ::setsid();
+  for (int file = 0; file < 1024; ++file) ::close(file);
+  ::sleep(60);
+  ::_exit(0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
-  const bool timed = std::string(argv[2]) == "timed";
+  const std::string mode = argv[2];
+  const bool timed = mode == "timed";
+  const bool lingers = mode == "lingering" || mode == "stray";
   if (!timed && argc < 5) return 2;
   Account account(argv[1]);
   const auto self = nni::process::identify(::getpid());
   const nni::Parameters parameters = nni::trial::get_next_parameter();
   account.say("start " + std::to_string(::getpid()) + " " + std::to_string(self ? self->start_ticks : 0) + " " +
               parameters.text());
-  if (timed) {
+  if (mode == "stray") leave_a_process_behind();
+  if (mode == "threads") {
+    report_from_threads(account, std::atoi(argv[3]), std::atoi(argv[4]));
+  } else if (lingers) {
+    for (int number = 0; number < std::atoi(argv[3]); ++number) {
+      report(account, number, 0);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  } else if (timed) {
     const int percent = argc > 3 ? std::atoi(argv[3]) : 100;
     const auto end =
         std::chrono::steady_clock::now() + std::chrono::milliseconds(parameters.get<int>("ms") * percent / 100);
@@ -89,4 +149,5 @@ int main(int argc, char** argv) {
   account.say(std::string("final ") + value);
   nni::trial::report_final_result(std::string_view(value));
   account.say("last");
+  if (lingers) std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(argv[4])));
 }
