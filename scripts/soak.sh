@@ -5,7 +5,8 @@
 #
 # A round draws space, tuner, store, limits and what is done to it from its seed: changes while it runs, pauses,
 # cancels, stops, resumes, a call of the store that fails once. Every fifth round or so is one of local trials: its
-# manager or keeper is killed, and it is resumed with another tuner, concurrency or budget. The table at the end says how
+# manager or keeper is killed, frozen, or loses its socket or program, and it is resumed with another tuner, concurrency or
+# budget. The table at the end says how
 # often each invariant was checked. The first that does not hold ends it, with the seed and the round. The last line is
 # "N passed, N failed, N skipped".
 #

@@ -4,9 +4,9 @@ its tuner was told, and from its store.
 `check` compares the three and returns what it counted and found; each thing that is wrong is a violation, a pair of a
 kind and a sentence.
 
-As a program: `oracle.py DIRECTORY TRIALS [--keepers-killed]` checks, and prints a line `looked N KIND` for each kind of
-thing that it looked at, N times, and `wrong KIND: SENTENCE` for each violation; `oracle.py DIRECTORY --end` ends the
-processes of an experiment.
+As a program: `oracle.py DIRECTORY TRIALS [--keepers-killed] [--unordered]` checks, and prints a line `looked N KIND` for
+each kind of thing that it looked at, N times, and `wrong KIND: SENTENCE` for each violation; `oracle.py DIRECTORY --end`
+ends the processes of an experiment.
 """
 
 import argparse
@@ -347,11 +347,12 @@ def main():
     parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("trials", type=int, nargs="?", default=0)
     parser.add_argument("--keepers-killed", action="store_true")
+    parser.add_argument("--unordered", action="store_true", help="values of a trial come in no order")
     parser.add_argument("--end", action="store_true")
     options = parser.parse_args()
     if options.end:
         return end_processes(options.directory)
-    _, findings = check(options.directory, options.trials, None, not options.keepers_killed)
+    _, findings = check(options.directory, options.trials, None, not options.keepers_killed, not options.unordered)
     for kind, number in findings.looked.items():
         print(f"looked {number} {kind}")
     for kind, text in findings.violations:

@@ -38,11 +38,14 @@ namespace nni_soak {
 /// One life of the manager.
 struct Life {
   enum class End { by_itself, manager, keeper, both };
+  enum class Fault { none, keeper_frozen, manager_frozen, socket_gone, program_away };
   TunerKind tuner = TunerKind::random;
   std::size_t concurrency = 1;
   std::uint64_t max_trials = 1;
   End end = End::by_itself;           ///< who is killed
   std::chrono::milliseconds after{};  ///< from its start on
+  Fault fault = Fault::none;          ///< before anybody is killed
+  std::chrono::milliseconds lasts{};  ///< the fault
   std::chrono::milliseconds away{};   ///< so long nobody is there afterwards
 };
 
@@ -64,6 +67,10 @@ inline std::optional<KillPlan> draw_kill_plan(std::uint64_t seed) {
   plan.store = one_in(2) ? StoreKind::journal : StoreKind::sqlite;
   if (one_in(5))
     plan.trial = {"shell", std::to_string(random() % 3)};
+  else if (one_in(6))
+    plan.trial = {"threads", std::to_string(2 + random() % 3), std::to_string(1 + random() % 60)};
+  else if (one_in(5))
+    plan.trial = {one_in(2) ? "lingering" : "stray", std::to_string(random() % 8), std::to_string(random() % 400)};
   else if (one_in(2))
     plan.trial = {"timed", std::to_string(1 + random() % 12)};  // up to 0.24 s
   else
@@ -77,6 +84,9 @@ inline std::optional<KillPlan> draw_kill_plan(std::uint64_t seed) {
     life.end = one_in(6) ? Life::End::by_itself : Life::End::manager;
     if (one_in(6) && ++keepers <= 2) life.end = one_in(2) ? Life::End::keeper : Life::End::both;
     life.after = one_in(3) ? up_to(250) : up_to(900);
+    life.fault = one_in(3) ? static_cast<Life::Fault>(1 + random() % 4) : Life::Fault::none;
+    if (life.fault == Life::Fault::program_away && ++keepers > 2) life.fault = Life::Fault::none;
+    life.lasts = up_to(600);
     life.away = one_in(2) ? up_to(0) : up_to(200);
     plan.lives.push_back(life);
     if (one_in(3)) life.tuner = static_cast<TunerKind>(random() % 3);
@@ -84,6 +94,7 @@ inline std::optional<KillPlan> draw_kill_plan(std::uint64_t seed) {
     if (one_in(2)) life.max_trials += 1 + random() % 3;
   }
   life.end = Life::End::by_itself;
+  life.fault = Life::Fault::none;
   plan.lives.push_back(life);
   if (one_in(4)) plan.convert_to = static_cast<StoreKind>(random() % 3);
   return plan;
@@ -94,9 +105,13 @@ inline std::string text_of(const KillPlan& plan) {
   std::string text = std::string("local trials, ") + to_string(plan.store);
   for (const std::string& word : plan.trial) text += ' ' + word;
   constexpr const char* names[] = {"", "manager", "keeper", "manager and keeper"};
+  constexpr const char* faults[] = {"", "keeper frozen", "manager frozen", "socket gone", "keeper's program away"};
   for (const Life& life : plan.lives) {
     text += "; " + std::string(to_string(life.tuner)) + " concurrency " + std::to_string(life.concurrency) +
             " max_trials " + std::to_string(life.max_trials);
+    if (life.fault != Life::Fault::none)
+      text += std::string(" ") + faults[static_cast<int>(life.fault)] + " after " + std::to_string(life.after.count()) +
+              " ms for " + std::to_string(life.lasts.count()) + " ms";
     if (life.end != Life::End::by_itself)
       text += std::string(" kill ") + names[static_cast<int>(life.end)] + " after " +
               std::to_string(life.after.count()) + " ms, away " + std::to_string(life.away.count()) + " ms";
@@ -138,7 +153,9 @@ struct Kills {
 class KilledRound {
  public:
   KilledRound(KillPlan plan, Invariants& invariants, Kills& kills)
-      : plan_(std::move(plan)), invariants_(&invariants), kills_(&kills) {}
+      : plan_(std::move(plan)), invariants_(&invariants), kills_(&kills) {
+    std::filesystem::create_symlink(nni_test::program("crash_manager"), keeper_program_);
+  }
   ~KilledRound() {
     if (is_over_) return;
     try {
@@ -189,7 +206,7 @@ class KilledRound {
         "none"};
     const std::vector<std::string> trial = command();
     words.insert(words.end(), trial.begin(), trial.end());
-    return nni_test::Child(std::move(words), {});
+    return nni_test::Child(std::move(words), {{"NNI_CRASH_KEEPER", keeper_program_.string()}});
   }
 
   std::vector<std::string> command() const {
@@ -208,7 +225,10 @@ class KilledRound {
 
   void live(const Life& life) {
     std::optional<nni_test::Child> manager(start(life));
-    if (life.end != Life::End::by_itself && !has_ended(manager->pid(), life.after)) {
+    const bool is_disturbed = life.end != Life::End::by_itself || life.fault != Life::Fault::none;
+    const bool runs = is_disturbed && !has_ended(manager->pid(), life.after);
+    if (runs) disturb(life, manager->pid());
+    if (runs && life.end != Life::End::by_itself) {
       if (life.end != Life::End::manager) kill_keeper();
       if (life.end != Life::End::keeper) {
         ::kill(manager->pid(), SIGKILL);
@@ -239,14 +259,40 @@ class KilledRound {
     return end.code == 0;
   }
 
-  void kill_keeper() {
+  // What happens to processes and files beside their deaths; it is over when this returns.
+  void disturb(const Life& life, pid_t manager) {
+    const auto wait = [&life] { ::poll(nullptr, 0, static_cast<int>(life.lasts.count())); };
+    if (life.fault == Life::Fault::keeper_frozen || life.fault == Life::Fault::manager_frozen) {
+      const pid_t victim = life.fault == Life::Fault::manager_frozen ? manager : keeper();
+      if (victim <= 0) return;
+      ::kill(victim, SIGSTOP);
+      wait();
+      ::kill(victim, SIGCONT);
+    } else if (life.fault == Life::Fault::socket_gone) {
+      std::filesystem::remove(place_.path() / id_.value / "keeper" / "socket");
+    } else if (life.fault == Life::Fault::program_away) {
+      const std::filesystem::path away = keeper_program_.string() + ".away";
+      std::filesystem::rename(keeper_program_, away);
+      kill_keeper();
+      wait();
+      std::filesystem::rename(away, keeper_program_);
+    }
+  }
+
+  /// @returns 0 when there is none
+  pid_t keeper() const {
     pid_t keeper = 0;
     std::ifstream(place_.path() / id_.value / "keeper" / "lock") >> keeper;
-    if (keeper <= 0) return;
+    if (keeper <= 0) return 0;
     std::ifstream command("/proc/" + std::to_string(keeper) + "/cmdline");
     const std::string words{std::istreambuf_iterator<char>(command), {}};
-    // Nobody else who has its number by now.
-    if (words.find(place_.path().string()) == std::string::npos) return;
+    // A keeper of another experiment may have its number by now.
+    return words.find(place_.path().string()) == std::string::npos ? 0 : keeper;
+  }
+
+  void kill_keeper() {
+    const pid_t keeper = this->keeper();
+    if (keeper == 0) return;
     keepers_killed_ = true;
     ::kill(keeper, SIGKILL);
     ++kills_->keepers;
@@ -257,6 +303,7 @@ class KilledRound {
     for (const Life& life : plan_.lives) trials = std::max(trials, life.max_trials);
     std::vector<std::string> words{"/usr/bin/env", "python3", oracle(), place_.path(), std::to_string(trials)};
     if (keepers_killed_) words.emplace_back("--keepers-killed");
+    if (plan_.trial.front() == "threads") words.emplace_back("--unordered");
     const nni_test::ChildEnd end = nni_test::run_child(words, {});
     if (end.code != 0) throw std::runtime_error("tests/crash/oracle.py failed: " + end.output);
     // `looked N KIND`, then `wrong KIND: SENTENCE`
@@ -309,6 +356,7 @@ class KilledRound {
   Invariants* invariants_;
   Kills* kills_;
   nni_test::TemporaryDirectory place_;
+  std::filesystem::path keeper_program_ = place_.path() / "keeper-program";
   nni::ExperimentId id_{"crash"};
   std::uint32_t session_ = 0;
   bool keepers_killed_ = false;
