@@ -152,15 +152,86 @@ enum class Verdict {
 #define NNI_GCC12_COROUTINES 0
 #endif
 
-// Optional parts: a part may add declarations, never change one.
+// NaN marks a parameter that is not active, and a trial without a value.
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error nni needs NaN, which -Ofast and -ffast-math take away: add -fno-finite-math-only after them in every unit that includes nni
+#endif
+
+// Optional parts: all units of a program have the same ones. What starts a part (a constructor of its main class, or a
+// function) is declared with NNI_NEEDS_..., and where the part is off its use is an error that names the component.
 #if !defined(NNI_WITH_SQLITE)
 #define NNI_WITH_SQLITE 0
+#endif
+#if NNI_WITH_SQLITE
+#define NNI_NEEDS_SQLITE(...) __VA_ARGS__
+#else
+#define NNI_NEEDS_SQLITE(...) \
+  template <class Use = void> \
+  __VA_ARGS__ noexcept(::nni::detail::NeedsSqlite<Use>::fulfilled)
 #endif
 #if !defined(NNI_WITH_HTTP)
 #define NNI_WITH_HTTP 0
 #endif
+#if NNI_WITH_HTTP
+#define NNI_NEEDS_HTTP(...) __VA_ARGS__
+#else
+#define NNI_NEEDS_HTTP(...)   \
+  template <class Use = void> \
+  __VA_ARGS__ noexcept(::nni::detail::NeedsHttp<Use>::fulfilled)
+#endif
 #if !defined(NNI_WITH_PROCESS)
 #define NNI_WITH_PROCESS 0
+#endif
+#if NNI_WITH_PROCESS
+#define NNI_NEEDS_PROCESS(...) __VA_ARGS__
+#else
+#define NNI_NEEDS_PROCESS(...) \
+  template <class Use = void>  \
+  __VA_ARGS__ noexcept(::nni::detail::NeedsProcess<Use>::fulfilled)
+#endif
+
+namespace nni::detail {
+
+template <class Use>
+inline constexpr bool component_is_on = false;
+
+// Evaluated where somebody calls what a component would have, so the compiler names that place too.
+template <class Use>
+struct NeedsSqlite {
+  static_assert(
+      component_is_on<Use>,
+      "this needs the component sqlite, which is off: link nni::sqlite, or define NNI_WITH_SQLITE=1 in all units");
+  static constexpr bool fulfilled = true;
+};
+template <class Use>
+struct NeedsHttp {
+  static_assert(component_is_on<Use>,
+                "this needs the component http, which is off: link nni::http, or define NNI_WITH_HTTP=1 in all units");
+  static constexpr bool fulfilled = true;
+};
+template <class Use>
+struct NeedsProcess {
+  static_assert(component_is_on<Use>,
+                "this needs the component process, which is off: link nni::process, or define NNI_WITH_HTTP=1 and "
+                "NNI_WITH_PROCESS=1 in all units");
+  static constexpr bool fulfilled = true;
+};
+
+}  // namespace nni::detail
+
+// Units with the bodies and units that expect them in a library define the same functions differently. A linker cannot see
+// that, but GNU ld refuses a symbol that is thread-local in some units only, and prints its name (mold accepts it).
+#if !NNI_HEADER_ONLY
+extern "C" {
+extern char nni_some_units_are_header_only_and_others_compiled;
+}
+namespace nni::detail {
+[[gnu::used]] inline const char* const build_mode = &nni_some_units_are_header_only_and_others_compiled;
+}
+#else
+extern "C" {
+[[gnu::used]] inline thread_local char nni_some_units_are_header_only_and_others_compiled = 0;
+}
 #endif
 
 // ---- nni/core/ids.hpp
@@ -336,11 +407,14 @@ namespace nni {
 ///
 /// A model promises:
 ///  1. `start` is called once, before anything else, with the direction of the objective;
-///  2. `assess` is called after each intermediate result of a run with all of its numbers so far, oldest first;
-///     its verdict depends on these and on the histories seen before, not on time;
-///  3. `trial_ended` is called once per run; a history counts for comparisons only after it ended;
-///  4. after a resume each stored history is given once, whole, through `assess` and then `trial_ended`; the verdicts
-///     are ignored.
+///  2. `assess` is called after each intermediate result of a run with all of its numbers so far, oldest first, in the
+///     order in which the results of all runs arrived; its verdict depends on these and on the histories seen before, not
+///     on time;
+///  3. `trial_ended` is called once per run; a run may be compared with others that have not ended;
+///  4. after a resume each stored history is given once, whole, through `assess`, in the order of trial ids: those of
+///     ended trials, with `trial_ended` after each, then those of runs that have not ended. The verdicts are ignored, and
+///     later ones are as if the histories had been given step by step: an assessor looks at every step of a history that
+///     it has not seen, not only at the last.
 ///
 /// @tparam A  policy type; declares `using role = nni::role::assessor;`
 /// @see nni::assessing::MedianStop, docs/how-to/assessor.md
@@ -362,12 +436,15 @@ namespace nni::assessing {
 /// Settings of `MedianStop`.
 struct MedianStopOptions {
   int start_step = 0;  ///< a trial with fewer intermediate results than this goes on in any case, at least 0
+  int min_finished =
+      1;  ///< trials that must have ended successfully with as many results before one is stopped, at least 1
 };
 
 /// Stops a trial whose best intermediate result is worse than the median of what others had at the same step.
 ///
 /// What counts of another trial is the mean of its intermediate results up to that step, and only if it ended
-/// successfully and reported that many. As long as there is no such trial, every trial goes on. With an even number
+/// successfully and reported that many. As long as there are fewer than `min_finished` such
+/// trials, every trial goes on. With an even number
 /// of them the worse of the two middle ones is taken, so that a trial has the benefit of the doubt.
 ///
 /// A value that is not a number counts as the worst possible.
@@ -381,7 +458,7 @@ class MedianStop {
  public:
   using role = role::assessor;
 
-  /// @throws ConfigError  when `start_step` is negative
+  /// @throws ConfigError  when an option is out of range
   NNI_LAZY explicit MedianStop(MedianStopOptions options = {});
 
   void start(const Objectives& goals);
@@ -393,7 +470,7 @@ class MedianStop {
   class Median {
    public:
     void insert(double loss) { fresh_.push_back(loss); }
-    [[nodiscard]] bool empty() const noexcept { return upper_.empty() && fresh_.empty(); }
+    [[nodiscard]] std::size_t size() const noexcept { return lower_.size() + upper_.size() + fresh_.size(); }
     /// Element n/2 of n, counted from the best.
     NNI_LAZY [[nodiscard]] double value();
 
@@ -538,6 +615,10 @@ enum class Errc {
 };
 
 /// Conditions to decide about retries: `error.code() == Condition::transient`.
+///
+/// Codes of the system count as well: a resource that is used up for now (`EMFILE`, `ENFILE`, `EAGAIN`, `ENOMEM`, `ENOSPC`,
+/// `EDQUOT`), a device or network in trouble (`EIO`, `EROFS`, `ETIMEDOUT`, `ECONNREFUSED` and their like), and a program
+/// that is being replaced (`ETXTBSY`) are transient.
 enum class Condition {
   transient = 1,  ///< the same request may succeed later
   permanent       ///< the same request will fail again
@@ -566,7 +647,8 @@ boost::system::error_condition make_error_condition(Condition condition) noexcep
 
 /// An error that a person can act on.
 ///
-/// `what()` is one sentence: what happened, where, and what to do. It never holds a secret.
+/// `what()` is one sentence: what happened, where, and what to do. It never holds a secret, and nothing that commands a
+/// terminal (see `printable`), whatever file or server its parts come from.
 class Error : public boost::system::system_error {
  public:
   /// An error without text; it exists because `Result` needs one.
@@ -574,7 +656,7 @@ class Error : public boost::system::system_error {
 
   /// @param code     for programs
   /// @param message  for people: one sentence, without the code's own text
-  Error(Errc code, std::string message);
+  Error(Errc code, const std::string& message);
 
   /// @param code     for programs, any category (for instance the system's `errno`)
   /// @param message  for people; the text of `code` is appended to it
@@ -639,6 +721,13 @@ class ProblemList {
 /// @param key     path of the option, for instance `max_trials`
 /// @param reason  what is wrong, and what would be right
 ConfigError config_error(std::string key, std::string reason);
+
+/// True for an error whose code is transient and for `std::bad_alloc`: the same request may succeed later.
+[[nodiscard]] bool is_transient(const std::exception& error) noexcept;
+
+/// True for a number of `errno` that is transient.
+/// @param number  as a system call left it in `errno`
+[[nodiscard]] bool is_transient_errno(int number) noexcept;
 
 /// The text of an exception of any type, for records and logs.
 std::string describe(std::exception_ptr failure);
@@ -782,6 +871,40 @@ class ClockRef {
 
 }  // namespace nni
 
+// ---- nni/core/printable.hpp
+
+namespace nni {
+
+namespace detail {
+
+/// One letter of UTF-8 text.
+struct Letter {
+  std::size_t bytes;  ///< that it takes
+  char32_t code;      ///< the replacement character where the bytes are not UTF-8
+};
+
+/// The first letter of a text that is not empty.
+[[nodiscard]] Letter next_letter(std::string_view text);
+
+}  // namespace detail
+
+/// Whether line ends and tabs may stay in a printable text.
+enum class LineEnds {
+  blanks,  ///< they become blanks: the text is one line
+  kept     ///< they stay
+};
+
+/// Returns a text in which everything is replaced that a terminal obeys instead of showing it.
+///
+/// What trials, stores, keepers and servers say may hold escape sequences, which move the cursor, rename the window or
+/// answer questions in place of the user, and marks that turn the direction of the text. Bytes that are not UTF-8 are
+/// replaced as well. `Error` and `Log` pass their texts through this function.
+/// @param text  any bytes
+/// @param ends  what becomes of line ends
+[[nodiscard]] std::string printable(std::string_view text, LineEnds ends = LineEnds::blanks);
+
+}  // namespace nni
+
 // ---- nni/core/log.hpp
 
 namespace nni {
@@ -831,12 +954,12 @@ class Log {
   /// True when a line of this weight would be written; use it before building costly text.
   [[nodiscard]] bool wants(LogLevel level) const noexcept { return sink_ && level >= threshold_; }
 
-  /// Writes one line if it is heavy enough.
+  /// Writes one line if it is heavy enough, in printable form.
   /// @param level   its weight
   /// @param module  who writes, for instance `keeper`
   /// @param text    one line without its end; no secrets
   void write(LogLevel level, std::string_view module, std::string_view text) const {
-    if (wants(level)) sink_(level, module, text);
+    if (wants(level)) sink_(level, module, printable(text));
   }
 
   /// `write` with the weight `debug`; `module` and `text` as there.
@@ -1614,15 +1737,18 @@ class TrialJobForm {
 enum class EndKind : std::uint8_t {
   exited,       ///< by itself, with an exit code
   signalled,    ///< by a signal that we did not send
-  killed,       ///< because we asked; `JobEnd::why` says who
+  killed,       ///< interrupted because we asked; `JobEnd::why` says who
   not_started,  ///< could not be started; the message says why
   threw,        ///< a callable threw; the message is the exception's text
-  lost          ///< the platform or keeper lost it; the message says how
+  lost,         ///< the platform or keeper lost it; the message says how
+  /// The platform could start nothing for now (no process, file or disk space, no connection); the run has not begun and
+  /// never will, and the same run may be submitted again. It is not recorded. The message says what is missing.
+  deferred
 };
 
-/// Name for records: `exited`, `signalled`, `killed`, `not started`, `threw`, `lost`.
+/// Name for records: `exited`, `signalled`, `killed`, `not started`, `threw`, `lost`, `deferred`.
 [[nodiscard]] constexpr std::string_view to_string(EndKind kind) noexcept {
-  constexpr std::string_view names[] = {"exited", "signalled", "killed", "not started", "threw", "lost"};
+  constexpr std::string_view names[] = {"exited", "signalled", "killed", "not started", "threw", "lost", "deferred"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -1639,10 +1765,11 @@ class JobEnd {
   /// True when it did what it was asked to: exit code 0.
   [[nodiscard]] bool succeeded() const noexcept { return kind == EndKind::exited && code == 0; }
 
-  EndKind kind = EndKind::exited;     ///< kind of end
-  int code = 0;                       ///< exit code, or the number of the signal
-  StopReason why = StopReason::user;  ///< only for `killed`
-  std::string message;                ///< for people; empty where the code says it all
+  EndKind kind = EndKind::exited;  ///< kind of end
+  int code = 0;                    ///< exit code, or the number of the signal
+  /// The reason with which the run was told to stop, however it ended then; absent when nobody told it.
+  std::optional<StopReason> why;
+  std::string message;  ///< for people; empty where the code says it all
 };
 
 /// A run that was about to be submitted: recorded before anything outside changes.
@@ -2189,8 +2316,10 @@ namespace nni {
 ///  1. `start` is called once; what follows may come in any order;
 ///  2. after `request(n)` it orders n trials, or fewer followed by `NoMoreTrials`;
 ///  3. `report` is called for every intermediate value of a run, in order, and for the first final one, or for every final
-///     one when the advisor has a member `hears_every_final`; `trial_ended` once per trial, after its last `report`;
-///  4. `next_order` is cancellable without losing an order; an order to kill a trial that has ended is harmless;
+///     one of an advisor with `static constexpr bool hears_every_final = true`; `trial_ended` once per trial, after its last
+///     `report`;
+///  4. `next_order` is cancellable without losing an order; an order to kill a trial that has ended is harmless; while
+///     10,000 ordered trials wait for a place, no further order is taken;
 ///  5. `stop` ends whatever it started, within the context's shutdown limit.
 ///
 /// What an earlier manager's advisor had learnt is told between `start` and the first `request`, where there are members
@@ -2214,6 +2343,26 @@ concept Advisor =
       { a.stop() } -> AwaitableOf<void>;
     };
 
+/// True for an advisor with `static constexpr bool hears_every_final = true`: it is given every final value of a run, not
+/// only the first.
+/// @tparam A  models `Advisor`
+template <class A>
+inline constexpr bool hears_every_final = false;
+
+template <class A>
+  requires requires { A::hears_every_final; }
+inline constexpr bool hears_every_final<A> = A::hears_every_final;  ///< the value of the member
+
+/// True for an advisor with `static constexpr bool brings_commands = true`: it gives trials their commands, so an
+/// experiment may leave out `trial_command`.
+/// @tparam A  models `Advisor`
+template <class A>
+inline constexpr bool brings_commands = false;
+
+template <class A>
+  requires requires { A::brings_commands; }
+inline constexpr bool brings_commands<A> = A::brings_commands;  ///< the value of the member
+
 }  // namespace nni
 
 // ---- nni/concepts/trouble.hpp
@@ -2222,6 +2371,77 @@ namespace nni {
 
 /// Told why something has to wait, in a sentence for people; an empty one: it goes on. Called on the executor.
 using TroubleListener = std::function<void(const std::string& reason)>;
+
+}  // namespace nni
+
+// ---- nni/core/seen_metrics.hpp
+
+#include <set>
+
+namespace nni {
+
+/// The values that are known of one run, so that a repeated delivery is recognized.
+///
+/// A value is known when the same kind, sequence and text were inserted before. Another text under a known sequence is
+/// another value: two processes of one trial may both count from 0. Values may arrive in any order.
+///
+/// A text is kept as a hash of 64 bits. Intermediate values whose sequences follow each other from 0 cost these 8 bytes;
+/// what arrives early, a second text under one sequence, and further final values cost an entry of a set.
+class SeenMetrics {
+ public:
+  SeenMetrics() = default;
+
+  /// Inserts a value.
+  /// @returns false when it was known already
+  bool insert(const Metric& metric) {
+    const Entry entry = entry_of(metric);
+    if (metric.kind == MetricKind::final) {
+      if (!std::exchange(has_final_, true)) {
+        first_final_ = entry;
+        return true;
+      }
+      return entry != first_final_ && others_.insert(entry).second;
+    }
+    if (metric.sequence < in_order_.size() && in_order_[metric.sequence] == entry.second) return false;
+    if (metric.sequence != in_order_.size()) return others_.insert(entry).second;
+    in_order_.push_back(entry.second);
+    take_early();
+    return true;
+  }
+
+  /// Returns true for a value that was inserted.
+  [[nodiscard]] bool contains(const Metric& metric) const {
+    const Entry entry = entry_of(metric);
+    if (metric.kind == MetricKind::final && has_final_ && entry == first_final_) return true;
+    if (metric.kind == MetricKind::intermediate && metric.sequence < in_order_.size() &&
+        in_order_[metric.sequence] == entry.second)
+      return true;
+    return others_.contains(entry);
+  }
+
+ private:
+  using Entry = std::pair<std::uint64_t, std::uint64_t>;  // kind and sequence, hash of the text
+
+  static Entry entry_of(const Metric& metric) {
+    const std::uint64_t kind = metric.kind == MetricKind::final ? std::uint64_t{1} << 32 : 0;
+    return {kind | metric.sequence, std::hash<std::string_view>{}(metric.value)};
+  }
+
+  // Moves what arrived early and continues the sequence now.
+  void take_early() {
+    while (!others_.empty()) {
+      const auto found = others_.lower_bound(Entry(in_order_.size(), 0));
+      if (found == others_.end() || found->first != in_order_.size()) return;
+      in_order_.push_back(found->second);
+      others_.erase(found);
+    }
+  }
+
+  std::vector<std::uint64_t> in_order_;  // the first text of the sequences 0, 1, 2, ...
+  std::set<Entry> others_;
+  Entry first_final_;
+  bool has_final_ = false;
+};
 
 }  // namespace nni
 
@@ -2286,7 +2506,7 @@ class RunStarted {
   JobStarted started;  ///< as the training service told it
 };
 
-/// A trial reported a value. (run, kind, sequence) is unique.
+/// A trial reported a value. Run, kind, sequence and text together are unique.
 class MetricReceived {
  public:
   MetricReceived() = default;
@@ -2336,13 +2556,15 @@ class UnfinishedTrial {
  public:
   UnfinishedTrial() = default;
 
-  TrialId trial;                           ///< which
-  ParameterId parameter;                   ///< which suggestion of the tuner
-  Parameters parameters;                   ///< the values, verbatim
-  std::uint32_t attempts = 0;              ///< runs intended so far
-  std::optional<Intent> open_run;          ///< the last run, if it has not ended
-  std::uint32_t intermediates = 0;         ///< number of intermediate values of the open run
-  std::vector<double> history;             ///< numbers of these values, in order; not a number where there was none
+  TrialId trial;                   ///< which
+  ParameterId parameter;           ///< which suggestion of the tuner
+  Parameters parameters;           ///< the values, verbatim
+  std::uint32_t attempts = 0;      ///< runs intended so far
+  std::optional<Intent> open_run;  ///< the last run, if it has not ended
+  std::vector<double>
+      history;       ///< a number for each intermediate value of the open run, in the order of arrival; not a
+                     ///< number where there was none
+  SeenMetrics seen;  ///< all values of the open run, so that what comes again is recognized
   std::optional<std::string> final_value;  ///< JSON text of its first final value
   std::uint32_t retries = 0;               ///< retries used up, as the last end of a run said
   std::uint32_t losses = 0;                ///< losses that used up no retry, as the last end of a run said
@@ -2409,9 +2631,9 @@ namespace nni {
 ///  3. `open` answers with an empty snapshot for a new experiment and otherwise with what all synced and written
 ///     events amount to; it refuses a store that another process owns (`Errc::in_use`, naming the owner) and one
 ///     that it cannot understand (`Errc::store_corrupt`), changing neither;
-///  4. appending the same metric, (run, kind, sequence), a second time changes nothing. Final values, which all have the
-///     sequence 0, are the same when their texts are; of several the first is the result of its run, and `metrics` has
-///     all of them;
+///  4. appending the same metric a second time changes nothing: the same run, kind, sequence and text. Another text under
+///     a known sequence is another value. Values are kept in the order in which they arrive, whatever their sequence; of
+///     several final values of a run the first is its result, and `metrics` has all of them;
 ///  5. `load`, `page` and `metrics` see every event appended before the call;
 ///  6. the whole history is paged, never held: memory per finished trial is bounded (a store that lives in memory
 ///     is the exception and says so);
@@ -2503,8 +2725,8 @@ namespace nni {
 /// Brings the messages of running trials, and takes further parameters to them.
 ///
 /// A model promises:
-///  1. a message is delivered at least once and carries (run, kind, sequence), so that a second delivery is
-///     recognised; the run comes from the channel, never from what the trial wrote;
+///  1. a message is delivered at least once; run, kind, sequence and text are the same in each delivery, by which a second
+///     one is recognized; the run comes from the channel, never from what the trial wrote;
 ///  2. `acknowledge` is called when the message is recorded, and only then does the trial get its answer; a receipt
 ///     that is not known any more is ignored;
 ///  3. `settle` returns when everything that an ended run had sent has been given to `next_message`: results of ended
@@ -2618,20 +2840,31 @@ namespace nni {
 ///  2. `start` validates credentials and resources before it changes anything outside;
 ///  3. `submit_trial_job` keeps `form.run` as the identity: a second submit of the same run adopts the job, the next
 ///     attempt is a new job; what runs has the variables of the form, by which a transport is reached; a command that
-///     cannot start is an end (`EndKind::not_started`), not an exception;
-///  4. per run there is at most one *started* and exactly one *ended*, in that order; *ended* distinguishes exit code,
-///     signal, killed on request, and lost;
+///     cannot start is an end (`EndKind::not_started`), not an exception; what the platform cannot start for now through
+///     no fault of the command is an end `EndKind::deferred` with a reason, or an exception with a transient code
+///     (`Condition::transient`). Both withdraw the submission: the same run is submitted again, at no cost to its trial,
+///     and is then as new, unless the platform had accepted it after all;
+///  4. per run there is at most one *started* and exactly one *ended*, in that order, deferred ends not counted; *ended*
+///     reports how the run ended (exit code, signal, exception, interrupted on request, lost) and the reason with which it
+///     was told to stop, if it was (`JobEnd::why`). A run that exits by itself after a request is reported with its exit
+///     code and the reason: the session decides what becomes of the trial, by one rule for all services (`nni::Ledger`).
+///     *lost* is reported only for a run that does not execute and never will: while that is unknown, a service waits and
+///     gives the reason through `on_trouble`;
 ///  5. `cancel_trial_job` works in every state and returns when the request is accepted; the end arrives as an event;
-///     an unknown run is `Errc::no_such_job`;
+///     an unknown run is `Errc::no_such_job`; any other refusal is followed by further requests while the run lives;
 ///  6. `next_event` is cancellable without losing an event;
 ///  7. after `clean_up` there are no events (`next_event` waits or throws), no processes, and no I/O object is left; it
 ///     finishes within `ctx.shutdown_limit()`. It is called once, also where `start` failed or was never reached;
 ///  8. (`ResumableService`) `adopt` answers for every intent, also for one without a `JobId`: the platform finds it by
-///     the name that derives from the run.
+///     the name that derives from the run. It is called once after `start`, also with no intents at all: what still runs
+///     for this experiment and is in none of them is unknown to its records; it is stopped, and no later submission of
+///     a run of the same name takes it, or anything that it reported, for its own.
 ///
 /// What else it may have, and is called if it does: `set_experiment_directory` (nni/experiment/place.hpp), before `start`;
 /// `std::string remark()`, after `start`: a sentence that people should read; `on_trouble(TroubleListener)`: whom to tell
-/// why nothing goes on for now; `recorded(RunId)`: the end of this run is in the records.
+/// why nothing goes on for now; `set_experiment_life(const std::string& life, bool can_resume)`, before `start`: a random
+/// id of the experiment that stays the same over its resumes, and whether a later manager can resume it at all;
+/// `recorded(RunId)`: the end of this run is in the records.
 ///
 /// @tparam S  policy type; declares `using role = nni::role::training_service;`, `mount_type` and `platform`
 /// @see nni::platforms::InProcess, nni::platforms::Local, docs/how-to/training-service.md
@@ -2806,6 +3039,28 @@ static_assert(DataStore<Memory>);
 
 }  // namespace nni::datastore
 
+// ---- nni/core/outcome.hpp
+
+namespace nni {
+
+/// Returns the number of a trial's final value; nothing when there is none or it is not finite.
+[[nodiscard]] std::optional<double> final_number(const TrialJobDetail& trial);
+
+/// Returns what a tuner is told of a trial that has ended, at once and again after a resume.
+///
+/// A trial that succeeded with a final value that has no finite number is told as FAILED: the tuner can learn nothing
+/// from it. For a trial that was stopped early without a final value, the value is its last finite intermediate one.
+///
+/// @param trial    in its final state
+/// @param history  numbers among the intermediate values of its last attempt, oldest first; those that are not finite
+///                 are passed over
+[[nodiscard]] TrialOutcome outcome_of(const TrialJobDetail& trial, std::span<const double> history);
+
+/// Returns why a trial that succeeded has no value to compare by, for people; empty when it has one or did not succeed.
+[[nodiscard]] std::string why_no_value(const TrialJobDetail& trial);
+
+}  // namespace nni
+
 // ---- nni/experiment/summary.hpp
 
 namespace nni {
@@ -2815,8 +3070,18 @@ class Summary {
  public:
   Summary() = default;
 
-  /// The succeeded trial with the best final value, by the experiment's direction; nothing when none has a value.
-  [[nodiscard]] const TrialJobDetail* best() const noexcept { return top.empty() ? nullptr : &top.front(); }
+  /// The succeeded trial with the best final value, by the experiment's direction; null when none has a value. It belongs
+  /// to this object, so `experiment.run().best()` is refused: keep the summary, or call `best_or_throw`.
+  [[nodiscard]] const TrialJobDetail* best() const& noexcept { return top.empty() ? nullptr : &top.front(); }
+  const TrialJobDetail* best() const&& = delete;
+
+  /// Returns the trial that `best` points to.
+  /// @throws Error  `Errc::not_found` when no trial succeeded with a value, with the reason and the first failure's text
+  NNI_LAZY [[nodiscard]] const TrialJobDetail& best_or_throw() const&;
+
+  /// Returns a copy, as this object is about to go: `std::cout << experiment.run().best_or_throw().parameters`.
+  /// @throws Error  `Errc::not_found`, likewise
+  NNI_LAZY [[nodiscard]] TrialJobDetail best_or_throw() &&;
 
   /// Trials that ended in one state.
   [[nodiscard]] std::uint64_t count(TrialJobStatus which) const noexcept {
@@ -2840,16 +3105,15 @@ class Summary {
   std::uint64_t ordered = 0;                                ///< trials ever ordered
   std::uint64_t finished = 0;                               ///< trials that ended
   std::uint64_t by_status[8] = {};                          ///< of these, by `TrialJobStatus`
-  std::uint64_t unfitting = 0;           ///< results that do not fit the search space in force at the end
-  std::uint64_t garbage_messages = 0;    ///< messages that could not be understood
-  std::uint64_t late_messages = 0;       ///< messages that arrived after the end of their run
-  std::vector<TrialJobDetail> top;       ///< the best trials, best first, 10 at most
+  std::uint64_t unfitting = 0;         ///< results that do not fit the search space in force at the end
+  std::uint64_t garbage_messages = 0;  ///< messages that could not be understood
+  std::uint64_t late_messages = 0;     ///< messages that arrived after the end of their run
+  std::uint64_t without_value = 0;     ///< succeeded trials whose final result has no finite number, or that have none
+  std::string no_value;                ///< why the first of these has none, for people
+  std::vector<TrialJobDetail> top;     ///< the best trials, best first, 10 at most
   std::vector<TrialJobDetail> failures;  ///< the first failed trials, 10 at most
   std::vector<TrialJobDetail> trials;    ///< in the order of their ids, `summary_trials` at most
 };
-
-/// The number of a trial's final value; nothing when it has none or it is not finite.
-[[nodiscard]] std::optional<double> final_number(const TrialJobDetail& trial);
 
 }  // namespace nni
 
@@ -2975,8 +3239,9 @@ using Change = std::variant<SetConcurrency, SetMaxTrials, SetMaxDuration, Update
 /// is asked for before `run` happens when it begins.
 ///
 /// Every request answers true when it was taken, and false when the experiment has ended: then nothing happens. One that
-/// is taken while the experiment comes to its end may be too late for this run; it is recorded, for a resume. None of them
-/// waits, except `wait_until_recorded`.
+/// is taken while the experiment comes to its end may be too late for this run; it is recorded, for a resume. A request
+/// that follows another one of its kind before that was carried out replaces it, so a program may ask at any rate. None of
+/// them waits, except `wait_until_recorded`, and `cancel` while 10,000 trials are about to be cancelled.
 class Control {
  public:
   /// Where the experiment is.
@@ -3024,9 +3289,10 @@ class Control {
   bool cancel(TrialId trial) const;
 
   /// Waits until every change that was asked for so far is recorded so that it survives a loss of power. Not on the
-  /// experiment's thread (not in an observer), where it would wait for itself; before `run` it waits for `run`. When the
-  /// experiment ends meanwhile, it waits for the last record.
+  /// experiment's thread, where it would wait for itself; before `run` it waits for `run`. When the experiment ends
+  /// meanwhile, it waits for the last record.
   /// @returns true when it is recorded; false when the experiment ended without, and `phase()` says so
+  /// @throws Error  `Errc::unsupported` on the experiment's thread, for instance in an observer
   bool wait_until_recorded() const;
 
   /// How the experiment stands, not older than the last turn of its loop. Before `run`, and for a moment when the first
@@ -3044,11 +3310,14 @@ class Control {
 
 // ---- nni/experiment/control_core.hpp
 
+#include <array>
+#include <condition_variable>
+#include <deque>
 #include <mutex>
+#include <thread>
+#include <unordered_set>
 
 // ---- nni/core/random.hpp
-
-#include <array>
 
 namespace nni {
 
@@ -3207,8 +3476,11 @@ struct ExperimentOptions {
   std::optional<Duration> max_trial_duration{};
 
   /// Further attempts of a trial after an end that `retry_on` names; 0: none, but a run that the platform lost is then
-  /// repeated at once, three times at most.
+  /// repeated at once, at most `max_losses` times.
   std::uint32_t max_retries = 0;
+  /// Runs of a trial that the platform may lose before the trial counts as failed, where there are no retries. Losses
+  /// while no manager was there, because that had died, do not count.
+  std::uint32_t max_losses = 3;
   RetryOn retry_on = RetryOn::losses;  ///< which ends of a run are followed by another attempt
   /// Pause before the first retry, zero for none; it doubles with each further one.
   Duration retry_backoff = std::chrono::seconds(1);
@@ -3218,6 +3490,10 @@ struct ExperimentOptions {
   /// with 126 or 127, which is how shells say that a program cannot be executed or found. Once a run has reported
   /// anything, or has ended by itself in another way, no failure counts until the next start.
   std::uint32_t max_failed_starts = 20;
+  /// How long the training service may start nothing, or be away, without a break, above zero; then the experiment ends
+  /// with the status ERROR, and can be resumed. Trials that could not be started meanwhile wait, at no cost; while other
+  /// trials run, failed starts alone do not end it. Absent: no limit.
+  std::optional<Duration> platform_outage_limit = std::chrono::minutes(10);
   bool retry_failed = false;  ///< on a resume trials that had failed run again, as their next attempts
 
   Command trial_command{};                 ///< a shell line or a list of arguments; for services that run commands
@@ -3252,6 +3528,9 @@ void check_duration(const char* key, const std::optional<Duration>& duration, Pr
 [[nodiscard]] std::string no_gpus(int wanted);
 /// @}
 
+/// True when `params`, which `describe_params` wrote at an earlier start, name the other direction.
+[[nodiscard]] bool turns_direction(const std::string& params, Direction now);
+
 }  // namespace detail
 
 /// The options and the search space as NNI's clients read them from a store: JSON text with NNI's keys.
@@ -3266,6 +3545,10 @@ namespace nni::detail {
 /// What the handles of an experiment share with it: a queue of requests in one direction, a snapshot in the other.
 ///
 /// The lock is held for moments only. Requests are posted under it, so the executor is never used after `end`.
+///
+/// Whatever the rate at which they are made, requests take a bounded part of the executor's time and of memory: one that
+/// waits to be carried out is replaced by the next of its kind, cancellations of one trial are one, and a few requests
+/// are carried out in each turn of the executor.
 class ControlCore : public std::enable_shared_from_this<ControlCore> {
  public:
   /// @param options        what `status` says before the experiment runs
@@ -3275,8 +3558,12 @@ class ControlCore : public std::enable_shared_from_this<ControlCore> {
   /// @name Any thread
   /// @{
 
-  /// Hands a request over. @returns false when the experiment has ended
+  /// Hands a request over. Waits while very many are under way, except on the experiment's thread.
+  /// @returns false when the experiment has ended
   bool ask(Change change);
+
+  /// True on the thread that carries requests out, between `begin` and `end`.
+  [[nodiscard]] bool is_on_executor() const;
 
   [[nodiscard]] bool updates_space() const noexcept { return updates_space_; }
   [[nodiscard]] Progress progress() const;
@@ -3303,16 +3590,26 @@ class ControlCore : public std::enable_shared_from_this<ControlCore> {
 
  private:
   // Shared, because a program that asks for nothing then knows nothing of what a change is made of.
-  using Requests = std::vector<std::shared_ptr<const Change>>;
+  using Requests = std::deque<std::shared_ptr<Change>>;
 
-  void drain();
+  static constexpr std::size_t most_requests = 10'000;
+  static constexpr std::size_t requests_per_turn = 64;
+
+  void drain(std::size_t limit);
+  void post_drain();
+  [[nodiscard]] std::shared_ptr<Change>* latest(const Change& change);
+  void forget(const Change& change);
 
   const bool updates_space_;
   std::atomic<bool> watched_ = false;
   mutable std::mutex mutex_;
   Control::Phase phase_ = Control::Phase::before;
   Requests changes_;
-  bool posted_ = false;  // `drain` will run
+  std::array<std::shared_ptr<Change>, std::variant_size_v<Change>> latest_;  // of these, by kind
+  std::unordered_set<TrialId> cancelled_;                                    // of these, whose cancellations
+  std::condition_variable room_;
+  std::thread::id thread_;  // of the executor
+  bool posted_ = false;     // `drain` will run
   std::optional<boost::asio::any_io_executor> executor_;
   Progress progress_;
   std::function<void(const Change&)> carry_out_;  // only used on the executor
@@ -3322,7 +3619,6 @@ class ControlCore : public std::enable_shared_from_this<ControlCore> {
 
 // ---- nni/experiment/engine.hpp
 
-#include <deque>
 #include <queue>
 
 // ---- nni/async/cancellation.hpp
@@ -4010,6 +4306,30 @@ template <class T>
 
 }  // namespace nni::async
 
+// ---- nni/async/yield.hpp
+
+namespace nni::async {
+
+/// Suspends until everything that was ready on an executor has had its turn: other coroutines, timers, sockets, signals.
+///
+/// A coroutine whose source never runs dry does not suspend when it awaits the next element, and so nothing else of a
+/// single-threaded executor runs. Such a loop yields after a bounded number of elements:
+/// @code
+/// for (unsigned steps = 1;; ++steps) {
+///   auto next = source.next();
+///   handle(co_await std::move(next));
+///   if (steps % 64 != 0) continue;
+///   auto others = async::yield(executor);
+///   co_await std::move(others);
+/// }
+/// @endcode
+///
+/// @param executor  where the caller runs
+/// @throws boost::system::system_error  `operation_aborted` when cancelled
+NNI_LAZY [[nodiscard]] awaitable<void> yield(boost::asio::any_io_executor executor);
+
+}  // namespace nni::async
+
 // ---- nni/core/crash_point.hpp
 
 /// @file
@@ -4294,11 +4614,11 @@ struct LedgerOptions {
   Objectives objectives{};                                               ///< which final results are better
   std::size_t concurrency = 1;                                           ///< live runs at most, 1 or more
   std::uint64_t max_trials = std::numeric_limits<std::uint64_t>::max();  ///< trials ever ordered
-  std::uint32_t max_losses = 3;        ///< runs that may be lost before the trial counts as failed, without retries
-  std::uint32_t max_retries = 0;       ///< further attempts of a trial, after a pause each; 0: none
-  RetryOn retry_on = RetryOn::losses;  ///< which ends they follow
-  Backoff backoff{};                   ///< the pauses before them
-  Seed seed{};                         ///< moves the pauses a little
+  std::uint32_t max_losses = 3;                  ///< runs that may be lost before the trial fails, without retries
+  std::uint32_t max_retries = 0;                 ///< further attempts of a trial, after a pause each; 0: none
+  RetryOn retry_on = RetryOn::losses;            ///< which ends they follow
+  Backoff backoff{};                             ///< the pauses before them
+  Seed seed{};                                   ///< moves the pauses a little
   Strength submit_strength = Strength::written;  ///< what an intent waits for
   Strength outcome_strength = Strength::now;     ///< what telling the advisor of an end waits for
   /// Runs that could not start, one after the other and before any did what shows that runs can, after which no other
@@ -4327,17 +4647,27 @@ struct LedgerCounts {
 ///
 /// Rules (docs/concepts, "How a trial ends"):
 ///  - an intent is recorded before a run is submitted;
-///  - exit 0 with a final value is SUCCEEDED with it, without one SUCCEEDED without a value; a final value and then
-///    another end is FAILED with the value kept; a value that is not finite is told to the advisor as a failure;
+///  - a final value that was recorded is never set aside by what happens to its run afterwards;
+///  - a run that was told to stop for its own sake (by the advisor, the user or a limit of time) ends with the status of
+///    that reason, however it exits; a final value is kept, and told to the advisor;
+///  - a run that is lost, or stopped because the experiment stops, is over if its final value is recorded: SUCCEEDED with
+///    it. Without one it is attempted again, a stopped one after a resume;
+///  - otherwise exit 0 is SUCCEEDED, with the final value if there is one; every other end is FAILED, and a final value is
+///    kept;
+///  - a final value without a finite number is told to the advisor as a failure (`outcome_of`);
+///  - a value is a repetition if its kind, sequence and text were recorded for this run; anything else is a new value, in
+///    whatever order values arrive. The advisor is told values in the order of arrival;
 ///  - of several final values of a run the first is its result, and the only one that the advisor hears, unless it wants
 ///    every one (`every_final`); the others are recorded among its values, each once;
-///  - a run that was told to stop ends with the status of that reason, unless it exits with 0 and a final value;
-///  - a run that was stopped because the experiment stops is attempted again after a resume;
-///  - without retries (`max_retries` is 0) a lost run is attempted again at once, at most `max_losses` times;
+///  - without retries (`max_retries` is 0) a lost run is attempted again at once, at most `max_losses` times; a run that
+///    was lost while no manager was there is attempted again and not counted;
 ///  - with retries, an end of the kinds that `retry_on` names is followed by a pause and another attempt, at most
 ///    `max_retries` times for a trial, whatever was told to stop excepted; a run that was lost because the manager
 ///    died counts by the rule above;
 ///  - a trial in its pause takes no place of the concurrency;
+///  - a run that was deferred (`EndKind::deferred`) costs nothing: no attempt, no retry, no loss, no failed start. Its
+///    trial returns to the head of the line, the intent stays open, and the same run is submitted again. If the platform
+///    reports a start, a value or another end of that run after all, it counts as submitted;
 ///  - a run could not start if the platform says so, if no machine fits it, or if it exits with 126 or 127 (what shells say
 ///    of a program that cannot be executed or found); after `max_failed_starts` of them, with no message of any trial and
 ///    no other end by itself since the ledger began, nothing starts until a run that is still alive shows that runs can.
@@ -4465,19 +4795,19 @@ class Ledger {
     RunId run;              // the current or last attempt
     std::uint32_t losses = 0;
     std::uint32_t retries = 0;
-    bool pausing = false;             // before its next attempt
-    Duration pause{};                 // as a store said
-    TimePoint ended_at{};             // of its last run
-    std::optional<JobEnd> last_end;   // while it waits for its next attempt
-    TimePoint intended_at{};          // of an open run of the last manager
-    std::uint32_t intermediates = 0;  // values received of this run
-    bool submitted = false;           // the run is live
-    bool adopting = false;            // the run waits for `adopted`
-    bool holds_place = false;         // the scheduler counts its placement
-    bool start_recorded = false;      // the store knows that the run began
+    bool pausing = false;            // before its next attempt
+    Duration pause{};                // as a store said
+    TimePoint ended_at{};            // of its last run
+    std::optional<JobEnd> last_end;  // while it waits for its next attempt
+    TimePoint intended_at{};         // of an open run of the last manager
+    SeenMetrics seen;                // values of this run
+    bool submitted = false;          // the run is live
+    bool adopting = false;           // the run waits for `adopted`
+    bool holds_place = false;        // the scheduler counts its placement
+    bool start_recorded = false;     // the store knows that the run began
+    bool deferred = false;           // waits to submit `run` again, whose intent is open
     std::optional<StopReason> told_to_stop;
     std::vector<double> history;
-    std::vector<std::string> later_finals;  // that were told
     Placement placement;
   };
 
@@ -4485,6 +4815,9 @@ class Ledger {
   const Trial* find_live(RunId run) const;
   void started(const JobStarted& what, Transition& out);
   void ended(const JobEnded& what, bool with_manager, Transition& out);
+  void put_back(Trial& trial, const JobEnded& what, Transition& out);
+  void take_up(RunId run);
+  void next_run(Trial& trial);
   [[nodiscard]] bool retries_after(const Trial& trial, const JobEnd& end) const;
   void metric(Metric what, Receipt receipt, Transition& out);
   void finish(Trial& trial, TrialJobStatus status, JobEnd end, TimePoint at, Transition& out);
@@ -4495,8 +4828,7 @@ class Ledger {
     return options_.max_failed_starts != 0 && failed_starts_ >= options_.max_failed_starts;
   }
   static constexpr unsigned bit(PauseReason why) noexcept { return 1U << static_cast<unsigned>(why); }
-  [[nodiscard]] TrialJobStatus status_after(const Trial& trial, const JobEnd& end) const;
-  [[nodiscard]] TrialOutcome outcome_of(const Trial& trial) const;
+  [[nodiscard]] static std::optional<StopReason> stop_reason(const Trial& trial, const JobEnd& end);
 
   LedgerOptions options_;
   std::unordered_map<TrialId, Trial> trials_;  // waiting and live ones
@@ -4505,6 +4837,7 @@ class Ledger {
   bool exhausted_ = false;
   bool stopped_ = false;
   unsigned paused_ = 0;              // a bit for each reason
+  std::size_t deferred_ = 0;         // trials that wait to submit the same run again
   bool can_start_ = false;           // a run has shown that runs can
   std::uint32_t failed_starts_ = 0;  // before that
   std::string start_failure_;        // the last one
@@ -4608,6 +4941,8 @@ class Board {
   Duration active_{};
   std::uint64_t finished_before_ = 0;
   std::uint64_t unsettled_ = 0;
+  std::uint64_t without_value_ = 0;  // trials that succeeded, and why the first has none
+  std::string no_value_;
   std::vector<TrialJobDetail> top_;
   std::vector<double> top_values_;
   std::vector<TrialJobDetail> failures_;
@@ -4652,6 +4987,7 @@ class Engine {
     for (const RetryLater& later : ledger_->pauses(now())) retry_later(later);
     loops.spawn(lasting(written_loop(), "records of the data store"));
     loops.spawn(lasting(synced_loop(), "synced records of the data store"));
+    loops.spawn(lasting(service_loop(), "orders to the training service"));
     loops.spawn(lasting(message_loop(), "messages of trials"));
     loops.spawn(lasting(event_loop(), "events of the training service"));
     loops.spawn(lasting(order_loop(), "orders of the advisor"));
@@ -4690,7 +5026,10 @@ class Engine {
     apply(transition);
     drop_submissions(written_);
     drop_submissions(synced_);
+    drop_submissions(in_turn_);
     if (group_) group_->spawn(give_up());
+    // A stop while records cannot be kept takes more messages, see `piles_up`.
+    make_room();
     wake();
   }
 
@@ -4793,8 +5132,10 @@ class Engine {
 
   void note_trouble(std::string& which, const std::string& reason) {
     which = reason;
-    board_->set_trouble(!store_trouble_.empty() ? store_trouble_ : service_trouble_);
-    if (!in_trouble()) trouble_over_.notify();
+    show_trouble();
+    make_room();
+    trouble_changed_.notify();
+    limits_changed_.notify();
     wake();
   }
 
@@ -4821,10 +5162,31 @@ class Engine {
       board_->trial_ended(std::move(*ended->detail));
     } else if (const auto* later = std::get_if<RetryLater>(&action)) {
       retry_later(*later);
+    } else if (std::holds_alternative<Cancel>(action)) {
+      urgent_.push_back(std::move(action));
     } else {
       inbox_.push_back(std::move(action));
     }
     wake();
+  }
+
+  // The next effect that waits for nothing; a cancellation before everything else.
+  Action take_action() {
+    Queue<Action>& from = urgent_.empty() ? inbox_ : urgent_;
+    Action action = std::move(from.front());
+    from.pop_front();
+    return action;
+  }
+
+  // Effects that wait are bounded: sources that fill up faster than effects are carried out wait for room. A stop does
+  // not wait for a store that cannot write, whose queue would otherwise keep the ends of trials back.
+  [[nodiscard]] bool piles_up() const noexcept {
+    const std::size_t scale = stopping_ && !store_trouble_.empty() ? 10 : 1;
+    return written_.size() + synced_.size() >= scale * most_unwritten || inbox_.size() >= scale * most_undone;
+  }
+
+  void make_room() {
+    if (!piles_up()) room_.notify();
   }
 
   // ---- effects ------------------------------------------------------------------------------------------------
@@ -4833,12 +5195,10 @@ class Engine {
     if (auto* submit = std::get_if<Submit>(&action)) {
       if (!submit->form) co_return;
       parts_.address(*submit->form);
-      if (takes_several()) {
+      if (takes_several())
         group_->spawn(submit_trial(std::move(*submit->form)));
-      } else {
-        auto work = submit_trial(std::move(*submit->form));
-        co_await std::move(work);
-      }
+      else
+        order_in_turn(std::move(action));
     } else if (auto* acknowledge = std::get_if<Acknowledge>(&action)) {
       NNI_CRASH_POINT("before acknowledgement");
       auto work = parts_.channel.acknowledge(acknowledge->receipt);
@@ -4851,17 +5211,17 @@ class Engine {
       co_await std::move(work);
       NNI_CRASH_POINT("tuner told");
     } else if (auto* cancel = std::get_if<Cancel>(&action)) {
-      auto work = cancel_trial(cancel->run, cancel->why);
       if (takes_several())
-        group_->spawn(std::move(work));
+        group_->spawn(cancel_trial(cancel->run, cancel->why));
       else
-        co_await std::move(work);
+        order_in_turn(std::move(action));
     } else if (const auto* forget = std::get_if<Forget>(&action)) {
       if constexpr (requires { parts_.service.recorded(forget->run); }) parts_.service.recorded(forget->run);
     }
   }
 
-  // Otherwise each submission and cancellation is awaited before the next.
+  // Otherwise each submission and cancellation is awaited before the next, in a loop of their own: a platform that takes
+  // its time must not keep trials waiting for their acknowledgements.
   [[nodiscard]] bool takes_several() const { return parts_.service.capabilities().max_in_flight > 1; }
 
   [[nodiscard]] bool is_busy() const {
@@ -4874,7 +5234,19 @@ class Engine {
     in_flight_changed_.notify_one();
   }
 
+  // A cancellation goes first: of a run whose submission still waits it is noted, as beside others.
+  void order_in_turn(Action action) {
+    if (const auto* submit = std::get_if<Submit>(&action)) {
+      submitting_.emplace(submit->form->run, std::nullopt);
+      in_turn_.emplace_back(StorePosition(), std::move(action));
+    } else {
+      in_turn_.emplace_front(StorePosition(), std::move(action));
+    }
+    in_turn_changed_.notify();
+  }
+
   bool stopped_early(RunId run);
+  awaitable<void> service_loop();
   awaitable<void> submit_trial(TrialJobForm form);
   awaitable<void> cancel_trial(RunId run, StopReason why);
 
@@ -4901,75 +5273,10 @@ class Engine {
 
   // ---- decisions ----------------------------------------------------------------------------------------------
 
-  awaitable<void> control_loop() {
-    while (true) {
-      dirty_ = false;
-      while (!inbox_.empty()) {
-        Action action = std::move(inbox_.front());
-        inbox_.pop_front();
-        auto work = carry_out(std::move(action));
-        co_await std::move(work);
-      }
-      if (const std::size_t wanted = in_trouble() ? 0 : ledger_->wanted(); wanted != 0) {
-        ledger_->requested(wanted);
-        auto work = parts_.advisor.request(wanted);
-        co_await std::move(work);
-      }
-      if (!in_trouble() && ledger_->next_waiting()) {
-        auto work = place_waiting();
-        co_await std::move(work);
-      }
-      if (board_->wants_progress()) {
-        board_->set_active(active());
-        board_->progress(ledger_->counts());
-      }
-      if (ledger_->finished() && inbox_.empty() && !dirty_) {
-        group_->cancel();
-        co_return;
-      }
-      if (const std::string why = ledger_->cannot_start(); !why.empty() && !stopping_ && inbox_.empty() && !dirty_)
-        refuse_to_go_on(why);
-      follow_status();
-      while (!dirty_) {
-        auto change = changed_.wait();
-        co_await std::move(change);
-      }
-    }
-  }
+  awaitable<void> control_loop();
 
-  awaitable<void> place_waiting() {
-    if (std::exchange(resources_stale_, false)) {
-      auto work = parts_.service.resources();
-      resources_ = co_await std::move(work);
-    }
-    show_queued();
-    Transition transition;
-    while (const std::optional<TrialId> trial = ledger_->next_waiting()) {
-      const ResourceRequest request = parts_.request(*trial);
-      PlacementResult answer = parts_.scheduler.place(request, resources_);
-      if (auto* wait = std::get_if<Wait>(&answer)) {
-        board_->set_waiting_reason(std::move(wait->reason));
-        co_return;
-      }
-      transition.clear();
-      if (auto* never = std::get_if<Impossible>(&answer)) {
-        ledger_->refuse(*trial, std::move(never->reason), now(), transition);
-      } else {
-        ledger_->intend(
-            *trial, parts_.form(*trial, request, std::move(std::get<Placement>(answer))), now(), transition);
-      }
-      apply(transition);
-    }
-  }
-
-  [[noreturn]] void refuse_to_go_on(const std::string& why) const {
-    throw Error(
-        Errc::spawn_failed,
-        std::to_string(options_->max_failed_starts) +
-            " runs in a row could not be started, and no trial has reported anything since the experiment was "
-            "started; the last one: " +
-            why + "; mend it and go on with .resume = nni::Resume::if_exists, or set .max_failed_starts = 0");
-  }
+  awaitable<void> place_waiting();
+  [[noreturn]] void refuse_to_go_on(const std::string& why) const;
 
   void follow_status();
 
@@ -4979,12 +5286,32 @@ class Engine {
     if (queued_.erase(run) != 0) show_queued();
   }
 
-  // A run that does not end although it was told to must not keep the experiment for ever.
-  awaitable<void> give_up() {
-    auto sleep = context_->clock().sleep_until(context_->clock().steady_now() + context_->shutdown_limit());
-    co_await std::move(sleep);
-    group_->cancel();
-  }
+  awaitable<void> give_up();
+  [[nodiscard]] std::string what_is_awaited() const;
+
+  // ---- a platform that is away ----------------------------------------------------------------------------------
+
+  // Since when nothing can be started, and when that is tried again.
+  struct Outage {
+    SteadyPoint since{};
+    SteadyPoint until{};
+    Duration pause{};
+    std::string reason;          // for people
+    std::optional<RunId> probe;  // was submitted to find out
+    bool answered = false;       // its submission
+  };
+
+  void show_trouble();
+  void defer_run(JobEnded what);
+  void hold_starts(std::string reason);
+  void release_starts();
+  void drop_outage();
+  [[nodiscard]] bool may_place();
+  void note_probe(RunId run);
+  SteadyPoint watch_platform(SteadyPoint at);
+  [[noreturn]] void end_by_outage(const std::string& reason) const;
+  awaitable<std::optional<std::string>> ask_to_cancel(RunId run, StopReason why);
+  awaitable<void> cancel_again(RunId run, StopReason why, std::string refusal);
 
   // ---- limits -------------------------------------------------------------------------------------------------
 
@@ -5017,23 +5344,41 @@ class Engine {
   std::vector<std::shared_ptr<std::promise<bool>>> unanswered_;  // who waits until everything is recorded
   std::vector<awaitable<void>> early_;                           // of them, those who asked before the loops ran
 
-  static constexpr std::size_t most_unwritten = 10'000;
-  static constexpr std::size_t most_settling = 256;
+  static constexpr unsigned steps_per_turn = 64;         // of a loop, before everything else that is ready runs
+  static constexpr std::size_t most_unwritten = 10'000;  // effects that wait for records
+  static constexpr std::size_t most_undone = 1'024;      // effects that wait for nothing but their turn
+  static constexpr std::size_t most_settling = 256;      // ended runs whose messages are waited for
+  static constexpr std::size_t most_ending = 4'096;      // these, and the ones that wait for their turn
+  static constexpr std::size_t most_sending = 256;       // parameters on their way to trials
+  static constexpr std::size_t most_waiting = 10'000;    // trials that an advisor may order ahead
+  static constexpr Duration first_outage_pause = std::chrono::milliseconds(100);
+  static constexpr Duration longest_outage_pause = std::chrono::seconds(10);
+  static constexpr Duration end_limit_in_trouble = std::chrono::seconds(10);  // for ends that cannot arrive
+  static constexpr Duration quiet_end = std::chrono::seconds(3);              // before a stop says what it waits for
 
   std::string store_trouble_;
   std::string service_trouble_;
-  async::event trouble_over_;
+  async::event room_;  // fewer effects wait
+  async::event trouble_changed_;
+  std::optional<Outage> outage_;
+  std::optional<SteadyPoint> service_away_;  // since when the service is in trouble, while the store is not
+  std::map<RunId, std::string> refused_;     // runs that the platform would not stop, and why
 
   StorePosition last_;
   Queue<Pending> written_;
   Queue<Pending> synced_;
+  Queue<Pending> in_turn_;  // submissions and cancellations, for a service that takes one at a time
+  async::event in_turn_changed_;
   Queue<Action> inbox_;
+  Queue<Action> urgent_;  // before these
 
   std::vector<std::pair<JobEnded, bool>> ended_before_;  // adopted, messages not heard yet; lost with the manager
   std::unordered_map<RunId, std::optional<StopReason>> submitting_;  // being submitted, perhaps cancelled already
   std::size_t in_flight_ = 0;
   async::event in_flight_changed_;
   std::size_t settling_ = 0;
+  std::size_t ending_ = 0;
+  std::size_t sending_ = 0;
   async::event settled_;
 
   std::map<RunId, std::string> queued_;  // why platforms keep runs waiting, for people
@@ -5075,8 +5420,12 @@ awaitable<void> Engine<Parts>::lasting(awaitable<void> loop, const char* what) {
   }
 }
 
+// A source that always has something ready would keep everything else from running: each loop yields after a bounded
+// number of steps.
+
 template <class Parts>
 awaitable<void> Engine<Parts>::written_loop() {
+  unsigned steps = 0;
   while (true) {
     while (written_.empty()) {
       auto change = written_changed_.wait();
@@ -5090,12 +5439,19 @@ awaitable<void> Engine<Parts>::written_loop() {
       written_.pop_front();
       auto work = carry_out(std::move(action));
       co_await std::move(work);
+      if (++steps % steps_per_turn == 0) {
+        make_room();
+        auto others = async::yield(context_->executor());
+        co_await std::move(others);
+      }
     }
+    make_room();
   }
 }
 
 template <class Parts>
 awaitable<void> Engine<Parts>::synced_loop() {
+  unsigned steps = 0;
   while (true) {
     while (synced_.empty()) {
       auto change = synced_changed_.wait();
@@ -5109,18 +5465,29 @@ awaitable<void> Engine<Parts>::synced_loop() {
       synced_.pop_front();
       auto work = carry_out(std::move(action));
       co_await std::move(work);
+      if (++steps % steps_per_turn == 0) {
+        make_room();
+        auto others = async::yield(context_->executor());
+        co_await std::move(others);
+      }
     }
+    make_room();
   }
 }
 
 template <class Parts>
 awaitable<void> Engine<Parts>::message_loop() {
   Transition transition;
+  unsigned steps = 0;
   while (true) {
-    // What cannot be kept is not taken, so that those who report wait instead of filling the memory.
-    while (!store_trouble_.empty() && written_.size() >= most_unwritten) {
-      auto change = trouble_over_.wait();
+    // Back-pressure: a message that cannot be kept yet is left in the channel, and its sender waits.
+    while (piles_up()) {
+      auto change = room_.wait();
       co_await std::move(change);
+    }
+    if (++steps % steps_per_turn == 0) {
+      auto others = async::yield(context_->executor());
+      co_await std::move(others);
     }
     auto next = parts_.channel.next_message();
     TrialMessage message = co_await std::move(next);
@@ -5138,17 +5505,34 @@ awaitable<void> Engine<Parts>::message_loop() {
 template <class Parts>
 awaitable<void> Engine<Parts>::event_loop() {
   Transition transition;
+  unsigned steps = 0;
   while (true) {
+    while (ending_ >= most_ending) {
+      auto change = room_.wait();
+      co_await std::move(change);
+    }
+    if (++steps % steps_per_turn == 0) {
+      auto others = async::yield(context_->executor());
+      co_await std::move(others);
+    }
     auto next = parts_.service.next_event();
     JobEvent event = co_await std::move(next);
     if (const auto* started = std::get_if<JobStarted>(&event)) {
       note_start(started->run, Duration{});
       forget_queued(started->run);
+      release_starts();
     } else if (const auto* queued = std::get_if<JobQueued>(&event)) {
       queued_[queued->run] = queued->reason;
       show_queued();
+      release_starts();
     } else if (auto* ended = std::get_if<JobEnded>(&event)) {
       NNI_CRASH_POINT("exit seen");
+      if (ended->end.kind == EndKind::deferred) {
+        defer_run(std::move(*ended));
+        continue;
+      }
+      // Lost and killed runs say nothing about the next start.
+      if (ended->end.kind != EndKind::lost && ended->end.kind != EndKind::killed) release_starts();
       forget_queued(ended->run);
       auto hearing = hear_end(std::move(*ended), false);
       if constexpr (ends_come_last<typename Parts::channel_type>) {
@@ -5172,6 +5556,7 @@ awaitable<void> Engine<Parts>::event_loop() {
 
 template <class Parts>
 awaitable<void> Engine<Parts>::settle(RunId run) {
+  ++ending_;
   while (settling_ >= most_settling) {
     auto turn = settled_.wait();
     co_await std::move(turn);
@@ -5181,6 +5566,7 @@ awaitable<void> Engine<Parts>::settle(RunId run) {
   co_await std::move(work);
   --settling_;
   settled_.notify_one();
+  if (ending_-- == most_ending) room_.notify();
 }
 
 template <class Parts>
@@ -5207,7 +5593,16 @@ awaitable<void> Engine<Parts>::settle_now(RunId run) {
 template <class Parts>
 awaitable<void> Engine<Parts>::order_loop() {
   Transition transition;
+  unsigned steps = 0;
   while (true) {
+    while (sending_ >= most_sending || ledger_->counts().waiting >= most_waiting) {
+      auto change = room_.wait();
+      co_await std::move(change);
+    }
+    if (++steps % steps_per_turn == 0) {
+      auto others = async::yield(context_->executor());
+      co_await std::move(others);
+    }
     auto next = parts_.advisor.next_order();
     Order order = co_await std::move(next);
     transition.clear();
@@ -5224,6 +5619,54 @@ awaitable<void> Engine<Parts>::order_loop() {
     }
     apply(transition);
     wake();
+  }
+}
+
+template <class Parts>
+awaitable<void> Engine<Parts>::control_loop() {
+  for (unsigned steps = 1;; ++steps) {
+    dirty_ = false;
+    // What arrives meanwhile is for the next round: decisions are not put off for ever.
+    for (std::size_t left = inbox_.size(); left != 0 || !urgent_.empty(); ++steps) {
+      if (urgent_.empty()) --left;
+      auto work = carry_out(take_action());
+      co_await std::move(work);
+      if (steps % steps_per_turn == 0) {
+        make_room();
+        auto others = async::yield(context_->executor());
+        co_await std::move(others);
+      }
+    }
+    make_room();
+    if (const std::size_t wanted = in_trouble() ? 0 : ledger_->wanted(); wanted != 0) {
+      ledger_->requested(wanted);
+      auto work = parts_.advisor.request(wanted);
+      co_await std::move(work);
+    }
+    if (!in_trouble() && ledger_->next_waiting() && may_place()) {
+      auto work = place_waiting();
+      co_await std::move(work);
+    }
+    if (board_->wants_progress()) {
+      board_->set_active(active());
+      board_->progress(ledger_->counts());
+    }
+    if (ledger_->finished() && inbox_.empty() && urgent_.empty() && !dirty_) {
+      group_->cancel();
+      co_return;
+    }
+    if (const std::string why = ledger_->cannot_start();
+        !why.empty() && !stopping_ && inbox_.empty() && urgent_.empty() && !dirty_)
+      refuse_to_go_on(why);
+    follow_status();
+    if (steps % steps_per_turn == 0) {
+      auto others = async::yield(context_->executor());
+      co_await std::move(others);
+    }
+    while (!dirty_ && inbox_.empty() && urgent_.empty()) {
+      auto change = changed_.wait();
+      co_await std::move(change);
+    }
   }
 }
 
@@ -5301,10 +5744,35 @@ bool Engine<Parts>::stopped_early(RunId run) {
 }
 
 template <class Parts>
+awaitable<void> Engine<Parts>::service_loop() {
+  for (unsigned steps = 1;; ++steps) {
+    while (in_turn_.empty()) {
+      auto change = in_turn_changed_.wait();
+      co_await std::move(change);
+    }
+    if (steps % steps_per_turn == 0) {
+      auto others = async::yield(context_->executor());
+      co_await std::move(others);
+      if (in_turn_.empty()) continue;
+    }
+    Action action = std::move(in_turn_.front().action);
+    in_turn_.pop_front();
+    if (auto* submit = std::get_if<Submit>(&action)) {
+      if (!submit->form) continue;
+      auto work = submit_trial(std::move(*submit->form));
+      co_await std::move(work);
+    } else if (const auto* cancel = std::get_if<Cancel>(&action)) {
+      auto work = cancel_trial(cancel->run, cancel->why);
+      co_await std::move(work);
+    }
+  }
+}
+
+template <class Parts>
 awaitable<void> Engine<Parts>::submit_trial(TrialJobForm form) {
   const RunId run = form.run;
-  // Beside others, it may be cancelled before it is through.
-  if (takes_several()) submitting_.emplace(run, std::nullopt);
+  // It may be cancelled before it is through.
+  submitting_.emplace(run, std::nullopt);
   while (is_busy()) {
     auto turn = in_flight_changed_.wait();
     co_await std::move(turn);
@@ -5312,6 +5780,7 @@ awaitable<void> Engine<Parts>::submit_trial(TrialJobForm form) {
   ++in_flight_;
   bool stopped = false;
   std::optional<std::string> failure;
+  bool deferred = false;
   try {
     if constexpr (Parts::prepares_files) {
       auto preparing = parts_.channel.prepare(form);
@@ -5327,14 +5796,20 @@ awaitable<void> Engine<Parts>::submit_trial(TrialJobForm form) {
     // Only this experiment's own cancellation is one; a platform may have let go of a connection.
     if (group_->cancelled() && async::is_cancellation(std::current_exception())) throw;
     failure = error.what();
+    deferred = is_transient(error);
   }
   leave_service();
+  if (outage_ && outage_->probe == run && !failure) outage_->answered = true;
   if (stopped) co_return;
   if (const auto early = submitting_.extract(run); early && early.mapped() && !failure) {
     auto work = cancel_trial(run, *early.mapped());
     co_await std::move(work);
   }
   if (!failure) co_return;
+  if (deferred) {
+    defer_run(JobEnded(run, JobEnd(EndKind::deferred, 0, std::move(*failure)), now()));
+    co_return;
+  }
   // A platform that refuses a job fails the trial, not the experiment.
   context_->log().warning("experiment", "run " + to_string(run) + " could not be submitted: " + *failure);
   Transition transition;
@@ -5350,19 +5825,9 @@ awaitable<void> Engine<Parts>::cancel_trial(RunId run, StopReason why) {
     early->second = why;
     co_return;
   }
-  while (is_busy()) {
-    auto turn = in_flight_changed_.wait();
-    co_await std::move(turn);
-  }
-  ++in_flight_;
-  try {
-    auto work = parts_.service.cancel_trial_job(run, why);
-    co_await std::move(work);
-  } catch (const Error& error) {
-    // Its end may have crossed the request on the way.
-    if (error.code() != make_error_code(Errc::no_such_job)) throw;
-  }
-  leave_service();
+  auto asking = ask_to_cancel(run, why);
+  std::optional<std::string> refusal = co_await std::move(asking);
+  if (refusal) group_->spawn(cancel_again(run, why, *std::move(refusal)));
 }
 
 template <class Parts>
@@ -5383,6 +5848,7 @@ template <class Parts>
 awaitable<void> Engine<Parts>::send_further(SendParameters what) {
   const std::optional<RunId> run = ledger_->live_run(what.trial);
   if (!run) co_return;
+  ++sending_;
   std::string failure;
   try {
     auto work = parts_.channel.send(*run, std::move(what.parameters));
@@ -5391,8 +5857,279 @@ awaitable<void> Engine<Parts>::send_further(SendParameters what) {
     if (group_->cancelled() && async::is_cancellation(std::current_exception())) throw;
     failure = error.what();
   }
+  if (sending_-- == most_sending) room_.notify();
   if (!failure.empty())
     context_->log().warning("experiment", "run " + to_string(*run) + " could not be sent parameters: " + failure);
+}
+
+}  // namespace nni::detail
+
+// ---- nni/experiment/engine_outage.hpp
+
+// IWYU pragma: private, include <nni/experiment/engine.hpp>
+
+/// @file
+/// Bodies of `detail::Engine`: a platform that is away for a while. What it cannot start is submitted again after a pause
+/// (0.1 s, doubled up to 10 s), and so is a cancellation that it refuses; what lasts longer than the option says ends the
+/// experiment. Included by engine.hpp.
+
+namespace nni::detail {
+
+// Of several reasons the one that stops most is shown.
+template <class Parts>
+void Engine<Parts>::show_trouble() {
+  std::string reason = !store_trouble_.empty() ? store_trouble_ : service_trouble_;
+  if (reason.empty() && outage_) reason = "no trial can be started for now, which is tried again: " + outage_->reason;
+  if (reason.empty() && !refused_.empty())
+    reason = "run " + to_string(refused_.begin()->first) +
+             " cannot be stopped for now, which is tried again: " + refused_.begin()->second;
+  board_->set_trouble(std::move(reason));
+}
+
+template <class Parts>
+void Engine<Parts>::defer_run(JobEnded what) {
+  std::string reason = std::move(what.end.message);
+  if (reason.empty()) reason = "the platform gave no reason";
+  what.end.message = reason;
+  forget_queued(what.run);
+  Transition transition;
+  ledger_->event(what, now(), transition);
+  apply(transition);
+  hold_starts(std::move(reason));
+}
+
+// Runs that were submitted before the first of them failed say the same once more; only one that was tried after the
+// pause makes the pause longer.
+template <class Parts>
+void Engine<Parts>::hold_starts(std::string reason) {
+  const SteadyPoint at = context_->clock().steady_now();
+  if (!outage_) {
+    context_->log().warning("experiment", "no trial can be started for now, which is tried again: " + reason);
+    outage_.emplace();
+    outage_->since = at;
+  }
+  outage_->reason = std::move(reason);
+  outage_->probe.reset();
+  if (at >= outage_->until) {
+    outage_->pause =
+        outage_->pause == Duration::zero() ? first_outage_pause : std::min(outage_->pause * 2, longest_outage_pause);
+    outage_->until = at + outage_->pause;
+  }
+  show_trouble();
+  limits_changed_.notify();
+  wake();
+}
+
+template <class Parts>
+void Engine<Parts>::release_starts() {
+  if (!outage_) return;
+  context_->log().info("experiment", "trials can be started again");
+  drop_outage();
+}
+
+template <class Parts>
+void Engine<Parts>::drop_outage() {
+  outage_.reset();
+  show_trouble();
+  wake();
+}
+
+// After each pause one run shows how the platform is. One that it accepted, and has not deferred by the end of the next
+// pause, is as good as started: some platforms queue for hours.
+template <class Parts>
+bool Engine<Parts>::may_place() {
+  if (!outage_) return true;
+  if (context_->clock().steady_now() < outage_->until) return false;
+  if (!outage_->probe || !ledger_->is_live(*outage_->probe)) return true;
+  if (!outage_->answered) return false;
+  release_starts();
+  return true;
+}
+
+template <class Parts>
+void Engine<Parts>::note_probe(RunId run) {
+  if (!outage_) return;
+  outage_->probe = run;
+  outage_->answered = false;
+  outage_->until = context_->clock().steady_now() + outage_->pause;
+  limits_changed_.notify();
+}
+
+// @returns when to look again
+template <class Parts>
+SteadyPoint Engine<Parts>::watch_platform(SteadyPoint at) {
+  SteadyPoint next = SteadyPoint::max();
+  if (outage_ && at >= outage_->until) {
+    if (outage_->probe && !outage_->answered && ledger_->is_live(*outage_->probe))
+      outage_->until = at + outage_->pause;  // nothing is proved yet
+    else if (may_place() && outage_ && !ledger_->next_waiting())
+      drop_outage();  // nobody is left who could try
+    wake();
+  }
+  if (outage_) next = std::max(outage_->until, at + first_outage_pause);
+  // A disk that is full for store and service alike is waited for as the store waits.
+  if (!store_trouble_.empty() || service_trouble_.empty())
+    service_away_.reset();
+  else if (!service_away_)
+    service_away_ = at;
+  if (stopping_ || !options_->platform_outage_limit) return next;
+  const Duration limit = *options_->platform_outage_limit;
+  if (service_away_) {
+    if (at - *service_away_ >= limit) end_by_outage(service_trouble_);
+    next = std::min(next, *service_away_ + limit);
+  }
+  // Runs that go on are worth more than an early end.
+  if (outage_ && store_trouble_.empty() && ledger_->counts().running == 0) {
+    if (at - outage_->since >= limit) end_by_outage(outage_->reason);
+    next = std::min(next, outage_->since + limit);
+  }
+  return next;
+}
+
+template <class Parts>
+void Engine<Parts>::end_by_outage(const std::string& reason) const {
+  throw Error(
+      Errc::timed_out,
+      "the training service could start no trial for " + to_string(*options_->platform_outage_limit) + ": " + reason +
+          "; no trial was used up by that: fix the cause and resume with .resume = nni::Resume::if_exists, or "
+          "set a longer .platform_outage_limit");
+}
+
+// @returns why the platform refused; nothing when it did not, or when the run has ended meanwhile
+template <class Parts>
+awaitable<std::optional<std::string>> Engine<Parts>::ask_to_cancel(RunId run, StopReason why) {
+  std::optional<std::string> refusal;
+  while (is_busy()) {
+    auto turn = in_flight_changed_.wait();
+    co_await std::move(turn);
+  }
+  ++in_flight_;
+  try {
+    auto work = parts_.service.cancel_trial_job(run, why);
+    co_await std::move(work);
+  } catch (const std::exception& error) {
+    if (group_->cancelled() && async::is_cancellation(std::current_exception())) throw;
+    // Its end may have crossed the request on the way.
+    const auto* known = dynamic_cast<const Error*>(&error);
+    if (!known || known->code() != make_error_code(Errc::no_such_job)) refusal = error.what();
+  }
+  leave_service();
+  co_return refusal;
+}
+
+// Beside everything else: a platform that refuses one request must not keep back the others.
+template <class Parts>
+awaitable<void> Engine<Parts>::cancel_again(RunId run, StopReason why, std::string refusal) {
+  context_->log().warning(
+      "experiment", "run " + to_string(run) + " could not be stopped, which is tried again: " + refusal);
+  std::optional<std::string> reason = std::move(refusal);
+  for (Duration pause = first_outage_pause; reason && ledger_->is_live(run);
+       pause = std::min(pause * 2, longest_outage_pause)) {
+    refused_[run] = *std::move(reason);
+    show_trouble();
+    wake();
+    auto sleep = context_->clock().sleep_until(context_->clock().steady_now() + pause);
+    co_await std::move(sleep);
+    reason.reset();
+    if (!ledger_->is_live(run)) break;
+    auto asking = ask_to_cancel(run, why);
+    reason = co_await std::move(asking);
+  }
+  refused_.erase(run);
+  show_trouble();
+  wake();
+}
+
+// A run that does not end although it was told to must not keep the experiment for ever, and one whose end cannot arrive
+// is not worth the whole limit.
+template <class Parts>
+awaitable<void> Engine<Parts>::give_up() {
+  const SteadyPoint begin = context_->clock().steady_now();
+  const Duration limit = context_->shutdown_limit();
+  bool said = false;
+  for (;;) {
+    const SteadyPoint at = context_->clock().steady_now();
+    const SteadyPoint end = begin + (in_trouble() ? std::min(limit, end_limit_in_trouble) : limit);
+    if (at >= end) break;
+    if (!said && at - begin >= quiet_end) {
+      said = true;
+      context_->log().warning("experiment", what_is_awaited() + "; it is waited for up to " + to_string(end - begin) +
+                                                ", and a second stop signal ends this process at once");
+    }
+    const SteadyPoint next = said ? end : std::min(end, begin + quiet_end);
+    auto wait = async::race(context_->clock().sleep_until(next), trouble_changed_.wait());
+    co_await std::move(wait);
+  }
+  context_->log().error("experiment", what_is_awaited() + "; it is not waited for any longer");
+  group_->cancel();
+}
+
+template <class Parts>
+std::string Engine<Parts>::what_is_awaited() const {
+  std::string text = "stopping: " + std::to_string(ledger_->counts().live) + " runs have not ended yet";
+  const std::string& reason = !store_trouble_.empty() ? store_trouble_ : service_trouble_;
+  if (!reason.empty()) text += " (" + reason + ")";
+  if (!refused_.empty()) text += " (" + refused_.begin()->second + ")";
+  return text;
+}
+
+}  // namespace nni::detail
+
+// ---- nni/experiment/engine_placing.hpp
+
+// IWYU pragma: private, include <nni/experiment/engine.hpp>
+
+/// @file
+/// Bodies of `detail::Engine`: where waiting trials run. Included by engine.hpp.
+
+namespace nni::detail {
+
+template <class Parts>
+awaitable<void> Engine<Parts>::place_waiting() {
+  if (std::exchange(resources_stale_, false)) {
+    std::string failure;
+    try {
+      auto work = parts_.service.resources();
+      resources_ = co_await std::move(work);
+    } catch (const std::exception& error) {
+      if (group_->cancelled() || !is_transient(error)) throw;
+      failure = error.what();
+    }
+    if (!failure.empty()) {
+      resources_stale_ = true;
+      hold_starts(std::move(failure));
+      co_return;
+    }
+  }
+  show_queued();
+  Transition transition;
+  while (const std::optional<TrialId> trial = ledger_->next_waiting()) {
+    if (!may_place()) co_return;
+    const ResourceRequest request = parts_.request(*trial);
+    PlacementResult answer = parts_.scheduler.place(request, resources_);
+    if (auto* wait = std::get_if<Wait>(&answer)) {
+      board_->set_waiting_reason(std::move(wait->reason));
+      co_return;
+    }
+    transition.clear();
+    if (auto* never = std::get_if<Impossible>(&answer)) {
+      ledger_->refuse(*trial, std::move(never->reason), now(), transition);
+    } else {
+      ledger_->intend(*trial, parts_.form(*trial, request, std::move(std::get<Placement>(answer))), now(), transition);
+      if (const std::optional<RunId> run = ledger_->live_run(*trial)) note_probe(*run);
+    }
+    apply(transition);
+  }
+}
+
+template <class Parts>
+void Engine<Parts>::refuse_to_go_on(const std::string& why) const {
+  throw Error(
+      Errc::spawn_failed,
+      std::to_string(options_->max_failed_starts) +
+          " runs in a row could not be started, and no trial has reported anything since the experiment was "
+          "started; the last one: " +
+          why + "; mend it and go on with .resume = nni::Resume::if_exists, or set .max_failed_starts = 0");
 }
 
 }  // namespace nni::detail
@@ -5604,6 +6341,7 @@ awaitable<void> Engine<Parts>::limit_loop() {
       wake();
     }
     next = std::min(next, place_retries(at));
+    next = std::min(next, watch_platform(at));
     board_->set_active(active);
     if (board_->wants_progress()) {
       // Times move on for those who watch, also while nothing else does.
@@ -5666,21 +6404,6 @@ namespace nni::detail {
     if (number && std::isfinite(*number)) numbers.push_back(*number);
   }
   return numbers;
-}
-
-/// What a tuner is told of a trial that ended before a resume.
-[[nodiscard]] inline TrialOutcome outcome_of(const TrialJobDetail& trial, const std::vector<double>& history) {
-  TrialOutcome outcome;
-  outcome.trial = trial.trial;
-  outcome.parameter = trial.parameter;
-  outcome.parameters = trial.parameters;
-  outcome.status = trial.status;
-  outcome.value = final_number(trial);
-  if (trial.final_value && !outcome.value && outcome.status == TrialJobStatus::succeeded)
-    outcome.status = TrialJobStatus::failed;
-  if (!trial.final_value && outcome.status == TrialJobStatus::early_stopped && !history.empty())
-    outcome.value = history.back();
-  return outcome;
 }
 
 /// Calls a function with every trial of a store and its intermediate numbers, where the store gives them with a page.
@@ -5806,6 +6529,213 @@ template <DataStore Store>
 
 }  // namespace nni
 
+// ---- nni/files/directory.hpp
+
+#include <sys/types.h>
+
+// ---- nni/files/system.hpp
+
+namespace nni::files {
+
+/// The calls of the operating system that durable files are made of.
+///
+/// This class makes them; a test derives from it to write down what happens or to let single calls fail. Every
+/// object of the library that keeps durable files takes one, so nothing is global.
+///
+/// Each member is one call and answers as the kernel does: 0 or a count, or the negated `errno`. They may be called
+/// from several threads.
+class System {
+ public:
+  System() = default;
+  System(const System&) = delete;
+  System& operator=(const System&) = delete;
+  virtual ~System() = default;
+
+  /// The system as it is; shared by everybody who names no other.
+  [[nodiscard]] static const std::shared_ptr<System>& real();
+
+  /// Opens a file of an experiment: open(2), without following a link (see `open_own`).
+  /// @param path   of the file
+  /// @param flags  as for open(2); files are never inherited by programs that are started
+  /// @param mode   rights of a file that is made
+  /// @returns      a descriptor; also a negative number that only `error_of` understands
+  virtual int open(const std::filesystem::path& path, int flags, mode_t mode);
+  /// Gives the descriptor `file` back: close(2).
+  virtual void close(int file) noexcept;
+  /// Reads from `file` at `offset` (bytes from the start) `size` bytes at most: pread(2).
+  /// @param to  receives them
+  /// @returns   how many there were; 0 at the end of the file
+  virtual ssize_t read(int file, char* to, std::size_t size, std::uint64_t offset);
+  /// Writes to `file` at `offset` (bytes from the start) `size` bytes at most: pwrite(2).
+  /// @param from  where they are
+  /// @returns     how many were written
+  virtual ssize_t write(int file, const char* from, std::size_t size, std::uint64_t offset);
+  /// Makes `file` as long as `size` bytes: ftruncate(2).
+  virtual int truncate(int file, std::uint64_t size);
+
+  /// Bytes in `file`: fstat(2).
+  virtual std::int64_t size(int file);
+
+  /// Brings content and size of `file` to the disk: fdatasync(2).
+  virtual int sync(int file);
+
+  /// Brings the names in a directory to the disk: fsync(2) of it.
+  virtual int sync_directory(const std::filesystem::path& directory);
+
+  /// Gives the file `from` the name `to`, in place of what had it: rename(2).
+  virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to);
+  /// Removes the name `path`: unlink(2).
+  virtual int remove(const std::filesystem::path& path);
+  /// Makes the directory `path` with the rights `mode`: mkdir(2).
+  virtual int make_directory(const std::filesystem::path& path, mode_t mode);
+};
+
+}  // namespace nni::files
+
+// ---- nni/files/file.hpp
+
+namespace nni::files {
+
+/// How a file is opened.
+enum class Access : std::uint8_t {
+  read,     ///< it exists, and is only read
+  write,    ///< it exists, and is read and written
+  create,   ///< read and written; made when it is missing
+  replace,  ///< read and written; emptied when it exists
+  fresh     ///< read and written; it does not exist, and is made
+};
+
+/// A file whose owner has to know what became of each byte.
+///
+/// Reads and writes go on until everything is done or something fails, whatever pieces the kernel makes of them.
+/// A write that failed may have left a part in the file: its owner writes the same bytes again, or cuts them off.
+///
+/// After a `sync` that failed, the file is *poisoned*. The kernel reports such a failure once and may count the bytes
+/// as clean from then on, so a later sync that succeeds would prove nothing: each one fails with the first error.
+/// What such a file holds can become durable only in another file, or when its owner has written it once more
+/// (`lift_poison`).
+///
+/// Blocking. `sync` may run beside a read or a write on another thread; everything else comes one after the other.
+class File {
+ public:
+  File() = default;
+  File(File&& other) noexcept;
+  File& operator=(File&& other) noexcept;
+  ~File() { close(); }
+
+  /// Opens a file; one that was open is closed first.
+  /// @param path    of the file; its directory exists
+  /// @param access  what is wanted, and whether it may be made
+  /// @param system  makes the calls, now and later
+  /// @param mode    rights of a file that is made here, as for chmod(2)
+  /// @returns     success, or the reason for which it is not open
+  [[nodiscard]] boost::system::error_code open(const std::filesystem::path& path, Access access,
+                                               std::shared_ptr<System> system = System::real(), mode_t mode = 0644);
+
+  /// Closes the file, whose poison is forgotten; nothing is synced. Does nothing when none is open.
+  void close() noexcept;
+
+  /// True while a file is open.
+  [[nodiscard]] bool is_open() const noexcept { return file_ >= 0; }
+
+  /// Reads up to the end of the file.
+  /// @param to      receives the bytes
+  /// @param size    bytes wanted
+  /// @param offset  bytes from the start of the file
+  /// @param got     set to the number of bytes that there were; less than `size` at the end
+  [[nodiscard]] boost::system::error_code read(
+      char* to, std::size_t size, std::uint64_t offset, std::size_t& got) const;
+
+  /// Reads the whole file into `content`, which is replaced.
+  [[nodiscard]] boost::system::error_code read_all(std::string& content) const;
+
+  /// Hands bytes to the kernel: they survive the end of this process.
+  /// @param bytes   all of them are written, or an error is returned
+  /// @param offset  bytes from the start of the file
+  [[nodiscard]] boost::system::error_code write(std::string_view bytes, std::uint64_t offset);
+
+  /// Cuts the file off at `size` bytes, or fills it up with zeros.
+  [[nodiscard]] boost::system::error_code truncate(std::uint64_t size);
+
+  /// The size of the file, in `bytes`.
+  [[nodiscard]] boost::system::error_code size(std::uint64_t& bytes) const;
+
+  /// Brings everything that was written before the call to the disk.
+  [[nodiscard]] boost::system::error_code sync();
+
+  /// The error of the first `sync` that failed; success while none has.
+  [[nodiscard]] boost::system::error_code poison() const noexcept;
+
+  /// Takes it as poisoned, for an owner who knows that a name of this file did not reach the disk.
+  void set_poison(boost::system::error_code failure) noexcept;
+
+  /// Lets syncs mean something again, for an owner who has just written once more all bytes that were not on the disk
+  /// for certain: the next sync covers them. Nothing else uses the file meanwhile.
+  void lift_poison() noexcept { poison_ = 0; }
+
+ private:
+  std::shared_ptr<System> system_;
+  int file_ = -1;
+  std::atomic<int> poison_ = 0;
+};
+
+}  // namespace nni::files
+
+// ---- nni/files/directory.hpp
+
+namespace nni::files {
+
+/// Brings the names in a directory to the disk: bytes that were synced are worth nothing in a file without a name.
+///
+/// Some network file systems cannot do that and need not; that counts as success.
+/// @param system     makes the calls
+/// @param directory  empty: the current one
+[[nodiscard]] boost::system::error_code sync_directory(System& system, const std::filesystem::path& directory);
+
+/// Makes a directory and those above it, so that their names survive a loss of power: also that of one which another
+/// call has made and could not sync.
+/// @param system  makes the calls
+/// @param wanted  the directory
+/// @param mode    rights of `wanted` when it is made; those above it get 0755
+/// @returns       success also when it existed before
+[[nodiscard]] boost::system::error_code make_directories(
+    System& system, const std::filesystem::path& wanted, mode_t mode = 0755);
+
+/// Refuses a directory in which another user may put links in the place of files.
+///
+/// It belongs to this user or to root, and if everybody may write to it, it has the sticky bit. A file system that
+/// gives all files to one user, or keeps no rights, is taken as it is.
+/// @param directory  a link is followed: its name is the user's choice
+/// @throws Error  saying what to do; nothing when there is no such directory
+void require_own_directory(const std::filesystem::path& directory);
+
+/// Makes a directory of an experiment, with those above it, so that their names survive a loss of power; checks it as
+/// `require_own_directory` does.
+/// @param system     makes the calls
+/// @param directory  may be a link, which is followed
+/// @param mode       rights of the last one; those above it get 0755. The mask of the process takes rights away as usual
+/// @throws Error  saying which directory, why not, and what to do
+void own_directory(System& system, const std::filesystem::path& directory, mode_t mode = 0755);
+
+/// The same as `own_directory` for a directory inside one that `own_directory` has checked: no link is followed.
+void own_subdirectory(System& system, const std::filesystem::path& directory, mode_t mode = 0755);
+
+/// Gives a file new content so that at every moment, also after a loss of power, its name means either the old file
+/// or the whole new one.
+///
+/// The content goes into `PATH.new`, is synced, and takes the name.
+/// @param system   makes the calls
+/// @param path     of the file; its directory exists
+/// @param content  all that the file holds then
+/// @param file  is open on the new file afterwards; untouched on failure, unless only the name could not be synced:
+///              then it is open on the new file, and poisoned
+/// @param mode  rights of the new file
+[[nodiscard]] boost::system::error_code replace_file(
+    const std::shared_ptr<System>& system, const std::filesystem::path& path, std::string_view content, File& file,
+    mode_t mode = 0644);
+
+}  // namespace nni::files
+
 // ---- nni/experiment/place.hpp
 
 namespace nni {
@@ -5835,15 +6765,11 @@ std::filesystem::path root_of(const Store& store) {
     return {};
 }
 
-/// Makes the experiment's directory.
-/// @throws Error  one sentence that says which directory and what to do
-inline void make_directory(const std::filesystem::path& directory) {
-  std::error_code failure;
-  std::filesystem::create_directories(directory, failure);
-  if (failure)
-    throw Error(boost::system::error_code(failure.value(), boost::system::system_category()),
-                "the experiment's directory \"" + directory.string() +
-                    "\" cannot be made; choose another place, or make its parent writable");
+/// Makes the experiment's directory, so that its name survives a loss of power.
+/// @throws Error  one sentence that says which directory and what to do, also for one in which another user may put
+///                links in the place of files
+inline void make_directory(const std::filesystem::path& directory, files::System& system = *files::System::real()) {
+  files::own_directory(system, directory);
 }
 
 }  // namespace detail
@@ -5902,6 +6828,10 @@ class Settings {
   std::string given_space;
   std::vector<Epoch> spaces;  ///< at least one; the last is in force
   bool paused = false;        ///< by the user
+
+  /// Random id of a start with nothing recorded, kept over resumes: by it a service tells runs of this experiment from
+  /// those of an earlier one with the same id. Empty where it was not recorded.
+  std::string life;
 };
 
 /// The limits that options say.
@@ -6181,6 +7111,20 @@ consteval bool check_tuner() {
   return true;
 }
 
+/// A tuner can keep every promise of its concept and search an empty space, because it lacks or misspells the operation.
+template <class T>
+consteval bool check_space_of_tuner() {
+  static_assert(
+      !Tuner<T> ||
+          requires(const T& t) {
+            { t.search_space() } -> std::convertible_to<const SearchSpace&>;
+          },
+      "the tuner policy brings no search space, and an Experiment would run on an empty one: it has no operation "
+      "`const "
+      "SearchSpace& search_space() const`");
+  return true;
+}
+
 template <class A>
 consteval bool check_assessor() {
   if constexpr (!Assessor<A>) {
@@ -6269,6 +7213,10 @@ struct LocalDirectoryOptions {
 };
 
 /// Keeps files in a directory of this machine, which trials reach under the same path.
+///
+/// Trials may make links in it. Such a link leads on within the directory; a path that a link leads out of it is refused
+/// with `Errc::storage_failed`. `download` copies links in a directory as links. The directory itself is never replaced
+/// or removed.
 class LocalDirectory {
  public:
   using role = nni::role::storage;
@@ -6301,6 +7249,8 @@ class LocalDirectory {
 
  private:
   [[nodiscard]] std::filesystem::path resolve(const RemotePath& remote) const;
+  /// The same for what is replaced or removed: not the root.
+  [[nodiscard]] std::filesystem::path resolve_below(const RemotePath& remote) const;
 
   std::filesystem::path root_;
   Context* context_ = nullptr;
@@ -6336,6 +7286,32 @@ class Carried {
 };
 
 }  // namespace nni::transport
+
+// ---- nni/core/foreign_call.hpp
+
+#include <boost/system/errc.hpp>
+
+namespace nni::detail {
+
+/// Throws the exception that is being handled again, with the name of the function that it came from; a cancellation as
+/// it is.
+/// @param whose  for people: `the tuner's generate`
+[[noreturn]] void throw_named(std::string_view whose);
+
+/// Calls a function that a user of the library wrote, a policy or a hook, so that its exceptions say whose they are.
+/// @param whose  for people: `the tuner's generate`
+/// @returns      what it returns
+/// @throws Error  with the name in front of the text of its exception, and with its code where it has one
+template <class Call>
+decltype(auto) call_foreign(std::string_view whose, const Call& call) {
+  try {
+    return call();
+  } catch (...) {
+    throw_named(whose);
+  }
+}
+
+}  // namespace nni::detail
 
 // ---- nni/tuning/as_advisor.hpp
 
@@ -6374,23 +7350,23 @@ class AsAdvisor {
   /// @param history  its intermediate numbers, oldest first
   void replay(const TrialOutcome& outcome, std::span<const double> history) {
     const RunId run{outcome.trial, 0};
-    if (!history.empty()) static_cast<void>(assessor_.assess(run, history));
-    assessor_.trial_ended(run, outcome.status == TrialJobStatus::succeeded);
-    tuner_.observe(outcome);
+    if (!history.empty()) static_cast<void>(judge(run, history));
+    end_history(run, outcome.status == TrialJobStatus::succeeded);
+    observe(outcome);
     use(outcome.parameter);
   }
 
   /// Tells a result that was obtained elsewhere.
   void import_result(const ResultImported& result) {
     const RunId nobody{};
-    if (!result.history.empty()) static_cast<void>(assessor_.assess(nobody, result.history));
-    assessor_.trial_ended(nobody, true);
+    if (!result.history.empty()) static_cast<void>(judge(nobody, result.history));
+    end_history(nobody, true);
     TrialOutcome outcome;
     outcome.parameter = imported_parameter;
     outcome.parameters = result.parameters;
     outcome.status = TrialJobStatus::succeeded;
     outcome.value = result.value;
-    tuner_.observe(outcome);
+    observe(outcome);
   }
 
   /// Suggestions come from another space from now on.
@@ -6408,6 +7384,7 @@ class AsAdvisor {
     else
       static_cast<void>(tuner_.generate(parameter));
     if (!history.empty()) {
+      static_cast<void>(judge(run, history));
       Live& live = live_[run.trial];
       live.run = run;
       live.history = std::move(history);
@@ -6417,7 +7394,8 @@ class AsAdvisor {
 
   awaitable<void> request(std::size_t count) {
     for (; count > 0; --count) {
-      std::optional<Parameters> suggestion = tuner_.generate(ParameterId{next_});
+      std::optional<Parameters> suggestion =
+          nni::detail::call_foreign("the tuner's generate", [this] { return tuner_.generate(ParameterId{next_}); });
       if (!suggestion) {
         orders_.emplace_back(std::in_place_type<NoMoreTrials>);
         break;
@@ -6439,8 +7417,8 @@ class AsAdvisor {
       run = entry->second.run;
       live_.erase(entry);
     }
-    assessor_.trial_ended(run, outcome.status == TrialJobStatus::succeeded);
-    tuner_.observe(outcome);
+    end_history(run, outcome.status == TrialJobStatus::succeeded);
+    observe(outcome);
     co_return;
   }
 
@@ -6467,12 +7445,24 @@ class AsAdvisor {
     if (parameter.value >= next_) next_ = parameter.value + 1;
   }
 
+  void observe(const TrialOutcome& outcome) {
+    nni::detail::call_foreign("the tuner's observe", [&] { tuner_.observe(outcome); });
+  }
+
+  Verdict judge(const RunId& run, std::span<const double> history) {
+    return nni::detail::call_foreign("the assessor's assess", [&] { return assessor_.assess(run, history); });
+  }
+
+  void end_history(const RunId& run, bool succeeded) {
+    nni::detail::call_foreign("the assessor's trial_ended", [&] { assessor_.trial_ended(run, succeeded); });
+  }
+
   void assess(const Metric& metric) {
     const std::optional<double> number = metric.scalar();
     if (!number || !std::isfinite(*number)) return;
     Live& live = live_[metric.run.trial];
     if (live.run != metric.run) {
-      if (!live.history.empty()) assessor_.trial_ended(live.run, false);
+      if (!live.history.empty()) end_history(live.run, false);
       live.run = metric.run;
       live.history.clear();
       live.hopeless = false;
@@ -6480,7 +7470,7 @@ class AsAdvisor {
     // It was told to stop; what it goes on to report changes nothing.
     if (live.hopeless) return;
     live.history.push_back(*number);
-    if (assessor_.assess(metric.run, live.history) == Verdict::bad) {
+    if (judge(metric.run, live.history) == Verdict::bad) {
       live.hopeless = true;
       orders_.emplace_back(std::in_place_type<KillTrial>, metric.run.trial);
       ordered_->notify();
@@ -6528,12 +7518,27 @@ class Elsewhere {
 
 // ---- nni/tuning/detail/unvisited.hpp
 
+#include <bit>
+
 namespace nni::tuning::detail {
+
+/// A hash of a point for sets of what was tried: equal values, and axes that are not active, count as equal.
+[[nodiscard]] inline std::uint64_t hash_of(const Point& point) noexcept {
+  std::uint64_t hash = 0x9E3779B97F4A7C15ULL;
+  for (const double value : point) {
+    // One pattern for all NaN, and one for both zeros.
+    const std::uint64_t bits =
+        std::isnan(value) ? ~std::uint64_t{0} : std::bit_cast<std::uint64_t>(value == 0.0 ? 0.0 : value);
+    hash = (hash ^ bits) * 0xFF51AFD7ED558CCDULL;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
 
 /// Remembers which configurations of a small space were suggested, one bit each.
 class Unvisited {
  public:
-  /// Spaces above this size repeat so rarely that nothing is remembered for them.
+  /// For spaces above this size nothing is remembered here.
   static constexpr std::uint64_t largest = std::uint64_t{1} << 20;
 
   Unvisited() = default;
@@ -6711,6 +7716,7 @@ class Experiment {
   static_assert(detail::check_storage<storage_type>());
   static_assert(detail::check_store<store_type>());
   static_assert(detail::check_tuner<tuner_type>());
+  static_assert(detail::check_space_of_tuner<tuner_type>());
   static_assert(detail::check_assessor<assessor_type>());
   static_assert(MountsFrom<Service, storage_type>,
                 "the training service policy cannot mount this storage policy (nni::MountsFrom, promise 6 of "
@@ -6802,6 +7808,9 @@ class Experiment {
 
   /// A store of the caller's may know this experiment already; a default one is as new as the experiment.
   static constexpr bool resumable = detail::count_role<role::data_store, Policies...> != 0;
+
+  /// A later manager can resume the experiment: its records outlive this process.
+  static constexpr bool keeps_records = resumable && !std::same_as<store_type, datastore::Memory>;
 
   /// What an advisor of the caller's makes of a resume is its own affair; of ours only an assessor needs histories.
   static constexpr bool replays_histories =
@@ -6993,9 +8002,8 @@ Experiment<Service, Policies...>::Experiment(
       store_(detail::take_policy<role::data_store, datastore::Memory>(policies)),
       advisor_(make_advisor(policies)) {
   // An advisor that gives each trial its command may leave the common one out.
-  constexpr bool brings_commands = requires { advisor_type::brings_commands; };
-  check(options_, service_.capabilities().needs_command && !(brings_commands && options_.trial_command.empty()),
-        hands_out_gpus<scheduler_type>);
+  const bool commands_of_advisor = brings_commands<advisor_type> && options_.trial_command.empty();
+  check(options_, service_.capabilities().needs_command && !commands_of_advisor, hands_out_gpus<scheduler_type>);
   space_ = space_of(advisor_);
   control_ = std::make_shared<detail::ControlCore>(options_, Parts::updates_space);
   working_directory_ =
@@ -7042,11 +8050,12 @@ LedgerOptions Experiment<Service, Policies...>::ledger_options() const {
   settings.concurrency = options_.concurrency;
   if (options_.max_trials) settings.max_trials = *options_.max_trials;
   settings.max_retries = options_.max_retries;
+  settings.max_losses = options_.max_losses;
   settings.max_failed_starts = options_.max_failed_starts;
   settings.retry_on = options_.retry_on;
   settings.backoff = Backoff{options_.retry_backoff, options_.retry_backoff_limit};
   settings.seed = Seed{seed_};
-  settings.every_final = requires { advisor_type::hears_every_final; };
+  settings.every_final = hears_every_final<advisor_type>;
   if (service_.capabilities().durable_submit) settings.submit_strength = Strength::synced;
   return settings;
 }
@@ -7113,6 +8122,8 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
     }
   }
   NNI_CRASH_POINT("history told");
+  if constexpr (requires { service_.set_experiment_life(settings_.life, keeps_records); })
+    service_.set_experiment_life(settings_.life, keeps_records);
   auto serving = service_.start(context);
   co_await std::move(serving);
   NNI_CRASH_POINT("service started");
@@ -7122,6 +8133,7 @@ awaitable<void> Experiment<Service, Policies...>::open_all(Context& context, det
 template <class Service, class... Policies>
 void Experiment<Service, Policies...>::take_settings() {
   settings_ = detail::Settings(options_, space_);
+  if (!snapshot_.exists) settings_.life = ExperimentId::random().value + ExperimentId::random().value;
   if constexpr (resumable) {
     if (snapshot_.exists) settings_ = detail::Settings(snapshot_.profile.settings, options_, space_, snapshot_.trials);
     options_.concurrency = settings_.in_force.concurrency;
@@ -7242,7 +8254,7 @@ awaitable<void> Experiment<Service, Policies...>::replay_trial(
       const std::vector<Metric> metrics = co_await std::move(reading);
       history = detail::intermediate_numbers(metrics);
     }
-    advisor_.replay(detail::outcome_of(trial, history), history);
+    advisor_.replay(outcome_of(trial, history), history);
   }
 }
 
@@ -7250,8 +8262,8 @@ template <class Service, class... Policies>
 awaitable<std::vector<JobReport>> Experiment<Service, Policies...>::adopt_open_runs() {
   std::vector<Intent> open = ledger_->open_intents();
   std::vector<JobReport> reports;
-  if (open.empty()) co_return reports;
   if constexpr (ResumableService<Service>) {
+    // Also without any: what still runs for this experiment is unknown to its records, and the service ends it.
     auto adopting = service_.adopt(std::move(open));
     reports = co_await std::move(adopting);
   } else {
@@ -7365,7 +8377,7 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   engine.listen();
   try {
     std::vector<JobReport> reports;
-    if constexpr (resumable) {
+    if constexpr (resumable || ResumableService<Service>) {
       auto adopting = adopt_open_runs();
       reports = co_await std::move(adopting);
       NNI_CRASH_POINT("runs adopted");
@@ -7378,6 +8390,13 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
     if (import_) (this->*import_)(board, first);
     std::string remark;
     if constexpr (requires { service_.remark(); }) remark = service_.remark();
+    if (snapshot_.exists && detail::turns_direction(snapshot_.profile.params, options_.direction)) {
+      const std::string turned =
+          "this experiment searched in the other direction before; from now on it is to " +
+          std::string(to_string(options_.direction)) + ", and earlier trials are ranked that way as well";
+      context.log().warning("experiment", turned + "; set .direction as before if this is a mistake");
+      remark += (remark.empty() ? "" : "; ") + turned;
+    }
     board.set_surroundings(std::move(remark), !std::same_as<store_type, datastore::Memory>);
     board.begin(first_profile(context), directory_, Service::platform, snapshot_.exists, ledger_->counts().finished,
                 static_cast<std::size_t>(alive), snapshot_.imported.size());
@@ -7400,8 +8419,14 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   control_->end();
   board.set_active(engine.active());
   co_await async::ignore_cancellation();
-  auto closing = async::shield(close_all(context, board, failure));
-  Summary summary = co_await std::move(closing);
+  Summary summary;
+  try {
+    auto closing = async::shield(close_all(context, board, failure));
+    summary = co_await std::move(closing);
+  } catch (...) {
+    // What an observer of the end throws hides no reason of a failed run.
+    if (!failure) failure = std::current_exception();
+  }
   board_ = nullptr;
   if (failure) std::rethrow_exception(failure);
   // A summary would promise that its trials can be read again.
@@ -7443,6 +8468,9 @@ awaitable<std::exception_ptr> Experiment<Service, Policies...>::close_one(
     const auto* known = dynamic_cast<const Error*>(&error);
     const bool was_late = known && known->code() == make_error_code(Errc::timed_out);
     if (!was_late) co_return std::current_exception();
+  } catch (...) {
+    context.log().error("experiment", std::string(what) + " could not be closed: it threw no std::exception");
+    co_return std::current_exception();
   }
   co_return nullptr;
 }
@@ -7483,6 +8511,9 @@ awaitable<Summary> Experiment<Service, Policies...>::close_all(
     co_await std::move(reading);
   } catch (const std::exception& error) {
     context.log().error("experiment", std::string("the end could not be recorded: ") + error.what());
+    unkept_ = std::current_exception();
+  } catch (...) {
+    context.log().error("experiment", "the end could not be recorded: something was thrown that is no std::exception");
     unkept_ = std::current_exception();
   }
   unanswered_.clear();
@@ -7573,12 +8604,15 @@ class TrialHandle {
   void report_intermediate_result(const char* json_text) { report_intermediate_result(std::string_view(json_text)); }
 
   /// Reports the value to optimise. Of several the first counts.
-  void report_final_result(double value) { (*report_)(MetricKind::final, 0, to_json_text(value)); }
+  void report_final_result(double value) { report_final(to_json_text(value)); }
 
   /// Reports JSON text; member `default` is the value to optimise.
-  void report_final_result(std::string_view json_text) { (*report_)(MetricKind::final, 0, std::string(json_text)); }
+  void report_final_result(std::string_view json_text) { report_final(std::string(json_text)); }
   /// Reports JSON text; member `default` is the value to optimise.
-  void report_final_result(const char* json_text) { report_final_result(std::string_view(json_text)); }
+  void report_final_result(const char* json_text) { report_final(std::string(json_text)); }
+
+  /// Returns true when a final value was reported.
+  [[nodiscard]] bool has_final_result() const noexcept { return has_final_; }
 
   /// True when the callable should return: stopped early, cancelled, or the experiment ends.
   [[nodiscard]] bool stop_requested() const noexcept { return stop_.stop_requested(); }
@@ -7586,6 +8620,11 @@ class TrialHandle {
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_; }
 
  private:
+  void report_final(std::string value) {
+    has_final_ = true;
+    (*report_)(MetricKind::final, 0, std::move(value));
+  }
+
   RunId run_;
   const Parameters* parameters_;
   std::stop_token stop_;
@@ -7593,6 +8632,7 @@ class TrialHandle {
   const More* more_;
   Parameters further_;  // those of the present phase, from the second one on
   std::uint32_t next_ = 0;
+  bool has_final_ = false;
 };
 
 }  // namespace nni
@@ -7601,18 +8641,42 @@ class TrialHandle {
 
 namespace nni::platforms {
 
+namespace detail {
+
+/// A callable whose result is a number: its objective. A `bool` says something else, and is no number here.
+template <class Callable>
+concept ReturnsObjective =
+    std::invocable<std::decay_t<Callable>&, TrialHandle&> &&
+    std::convertible_to<std::invoke_result_t<std::decay_t<Callable>&, TrialHandle&>, double> &&
+    !std::same_as<std::remove_cvref_t<std::invoke_result_t<std::decay_t<Callable>&, TrialHandle&>>, bool>;
+
+/// Calls a trial and reports what it returns, unless the trial reported a final value.
+template <class Callable>
+struct ReportReturned {
+  Callable trial;
+  void operator()(TrialHandle& handle) {
+    const auto objective = static_cast<double>(trial(handle));
+    if (!handle.has_final_result()) handle.report_final_result(objective);
+  }
+};
+
+}  // namespace detail
+
 /// Settings of `InProcess`.
 struct InProcessOptions {
-  std::size_t threads = 0;  ///< calls at the same time; 0: as many as the machine has processors
+  std::size_t threads =
+      0;  ///< calls at the same time, up to 4096; 0: as many as `ExperimentOptions::concurrency` allows
 };
 
 /// Runs trials as calls of a function on threads of this process: for objectives written in C++, and for tests.
 ///
+/// The function may report its final value, or return it: a number that it returns without having reported a final value
+/// is that value.
+///
 /// How a call ends:
-///  - it returns: SUCCEEDED, with the final value if it reported one;
+///  - it returns: SUCCEEDED, with the final value if there is one;
 ///  - it throws: FAILED, with the exception's text;
-///  - it returns or throws after it was asked to stop: stopped for that reason, unless it reported a final value and
-///    returned;
+///  - it returns or throws after it was asked to stop: stopped for that reason, with the final value if there is one;
 ///  - it ignores its stop token: it goes on, and `clean_up` waits for it up to the context's shutdown limit. Then its
 ///    thread is left behind, because a thread cannot be killed, and the error says so.
 ///
@@ -7628,6 +8692,17 @@ class InProcess {
   /// @param trial    one trial; called with different handles, by several threads at once
   /// @param options  number of threads
   explicit InProcess(std::function<void(TrialHandle&)> trial, InProcessOptions options = {});
+
+  /// Takes a function that returns its objective.
+  /// @param trial    one trial; what it returns is its final value, unless it reported one
+  /// @param options  number of threads
+  template <class Callable>
+    requires(!std::same_as<std::remove_cvref_t<Callable>, InProcess> && detail::ReturnsObjective<Callable> &&
+             std::convertible_to<Callable, std::function<void(TrialHandle&)>>)
+  explicit InProcess(Callable&& trial, InProcessOptions options = {})
+      : InProcess(std::function<void(TrialHandle&)>(
+                      detail::ReportReturned<std::decay_t<Callable>>{std::forward<Callable>(trial)}),
+                  options) {}
 
   /// Anything that cannot be called so; it only says so.
   template <class Callable>
@@ -7900,8 +8975,6 @@ class AskTell {
 
 // ---- nni/tuning/grid.hpp
 
-#include <unordered_set>
-
 namespace nni::tuning {
 
 /// Walks over a grid that becomes finer, until every value was tried.
@@ -7993,12 +9066,20 @@ static_assert(Tuner<Grid>);
 
 namespace nni::tuning::detail {
 
+/// Coordinates of normal axes end at so many standard deviations; the prior has 1e-15 of its probability beyond them.
+inline constexpr double farthest_deviation = 8.0;
+
+/// The coordinate of a value that a normal axis accepts: its distance from the mean in standard deviations.
+[[nodiscard]] double deviations_of(const Axis& axis, double value) noexcept;
+
 /// A mixture of kernels over all axes of a space at once, one kernel per observed point, and the prior as one more.
 ///
-/// Coordinates are positions in (0, 1), on which the prior is uniform with density 1; of a choice the coordinate is
-/// the index. A kernel is a product over axes: a normal distribution cut to [0, 1] on a numeric axis, and on a choice
-/// the point's own option with the rest spread evenly. On an axis that is not active in the kernel's point the kernel
-/// is the prior. All densities are relative to the prior, so inactive axes contribute a factor of 1.
+/// Coordinates are positions in (0, 1), on which the prior is uniform with density 1. On a normal axis, where an interval of
+/// positions near 0 or 1 holds a whole tail, the coordinate is the distance from the mean in standard deviations; of a
+/// choice it is the index. A kernel is a product over axes: a normal distribution on a numeric axis, cut to [0, 1] where
+/// that is the range of positions, and on a choice the point's own option with the rest spread evenly. On an axis that is
+/// not active in the kernel's point the kernel is the prior. All densities are relative to the prior, so inactive axes
+/// contribute a factor of 1.
 ///
 /// Kernels are stored in blocks of 16, axis by axis, so that a compiler turns the loops over a block into vector
 /// instructions.
@@ -8027,8 +9108,9 @@ class Parzen {
   ///
   /// On a numeric axis the deviation is 0.6 n^(-1/(d+4)) times that of the points, the prior counted as one of them:
   /// with n points on d axes it narrows as results gather (Scott's rule, with a smaller constant that was chosen on
-  /// ten test functions). It is never below 0.01, nor below half of the room that one of few values has. On a choice
-  /// of K options the probability of leaving the own one is K / (K + n).
+  /// ten test functions). It is never below 0.01 (0.02 on a normal axis), nor below half of the room that one of few values
+  /// has. On a choice of K options the probability of leaving the own one is K / (K + n). Only points in which the axis is
+  /// active count in n, and d is the mean number of active axes of these points: a branch is fitted as if it were a space.
   NNI_LAZY void fit();
 
   /// Logarithm of the density relative to the prior.
@@ -8054,17 +9136,20 @@ class Parzen {
     double count = 0.0;       ///< weight of the points that are active here
     double sum = 0.0;         ///< of their coordinates
     double squares = 0.0;     ///< of their coordinates
+    double axes = 0.0;        ///< of the numbers of axes that are active in these points
     float width = 0.0F;       ///< deviation, or probability of leaving
     float inverse = 1.0F;     ///< 1 / (width * sqrt(2))
     float own = 0.0F;         ///< choice: logarithm of the relative density on the own option
     float other = 0.0F;       ///< choice: the same on another option
-    std::vector<float> peak;  ///< numeric: logarithm of the relative density at the middle, over the position
+    float top = 0.0F;         ///< no kernel's logarithm is above it, apart from what a normal prior adds
+    std::vector<float> peak;  ///< logarithm of the relative density at the middle, over the position; normal: one value
   };
 
   [[nodiscard]] bool conditional(std::size_t axis) const noexcept { return (*axes_)[axis].parent != Axis::no_parent; }
   [[nodiscard]] bool categorical(std::size_t axis) const noexcept {
     return (*axes_)[axis].type == DimensionType::choice;
   }
+  [[nodiscard]] bool bell(std::size_t axis) const noexcept { return is_normal((*axes_)[axis].type); }
   [[nodiscard]] float* column(std::size_t block, std::size_t index) noexcept {
     return data_.data() + (block * columns_ + index) * lanes;
   }
@@ -8075,6 +9160,7 @@ class Parzen {
   NNI_LAZY void count_point(std::size_t kernel, double weight);
   NNI_LAZY [[nodiscard]] float fitting_width(std::size_t axis) const;
   NNI_LAZY void set_width(std::size_t axis, float width);
+  NNI_LAZY [[nodiscard]] double left_of_kernel(std::size_t axis, double position) const;
   NNI_LAZY void place_peaks(std::size_t kernel);
   NNI_LAZY void add_axis(const float* columns, std::size_t axis, float at, float* sum) const noexcept;
 
@@ -8124,11 +9210,12 @@ struct TpeOptions {
 /// that was cancelled says nothing. A trial in flight counts as its `liar` says.
 ///
 /// In a space of at most 2^20 configurations none is suggested twice, and when all were suggested there is nothing
-/// more. When the space changes, every trial that fits the new one counts there with its result; the others are put
+/// more. In any other space a point that was tried is suggested again only when 64 random draws found nothing else, as
+/// may happen where nearly all of the space is a branch with few configurations. When the space changes, every trial that fits the new one counts there with its result; the others are put
 /// aside, and count again in a space that they fit.
 ///
 /// Cost of one suggestion: about (results x dimensions x candidates) / 4 floating point operations; memory about 12 bytes
-/// per result and dimension. Both grow with the number of results without limit.
+/// per result and dimension, and 40 bytes per result. Both grow with the number of results without limit.
 ///
 /// Sources: Bergstra, Bardenet, Bengio, Kegl, "Algorithms for hyper-parameter optimization", NeurIPS 2011;
 /// Watanabe, "Tree-structured Parzen estimator: understanding its algorithm components and their roles for better
@@ -8173,7 +9260,7 @@ class Tpe {
   /// `observe` without the text.
   /// @param id     number of the suggestion
   /// @param point  its values
-  /// @param value  absent: the trial failed
+  /// @param value  absent or not finite: the trial failed
   NNI_LAZY void learn(ParameterId id, const Point& point, std::optional<double> value);
 
  private:
@@ -8205,6 +9292,7 @@ class Tpe {
     detail::Parzen bad;  ///< a kernel per record, those in the good part with weight 0
     detail::Parzen good;
     detail::Unvisited unvisited;
+    std::unordered_set<std::uint64_t> tried;  ///< hashes of all points, where `unvisited` cannot count them
     std::vector<Record> records;
     std::vector<double> values;        ///< of all records, as they were suggested: kernels round
     std::vector<std::uint32_t> order;  ///< finished records, the first `sorted` of them best first
@@ -8231,6 +9319,7 @@ class Tpe {
   [[nodiscard]] float weight_of(State state) const noexcept;
   NNI_LAZY void draw_at_random(ParameterId id, Point& into);
   NNI_LAZY bool draw_by_model(ParameterId id, Point& into);
+  NNI_LAZY [[nodiscard]] bool was_tried(const Point& point) const;
   NNI_LAZY [[nodiscard]] std::optional<std::uint32_t> land(ParameterId id, const Point* point);
 
   std::unique_ptr<Model> model_;
@@ -8816,6 +9905,10 @@ namespace detail {
 /// What is recorded first, so that nobody takes half an experiment for a whole one.
 [[nodiscard]] ProfileChanged unfinished_copy(const ProfileChanged& profile);
 
+/// Refuses to call a copy complete that lacks trials.
+/// @throws Error  `Errc::store_corrupt`
+void require_all_copied(std::uint64_t copied, const ExperimentSnapshot& snapshot);
+
 template <class From, class To>
 awaitable<Converted> copy_all(From& from, To& to, const ExperimentSnapshot& snapshot) {
   Converted result;
@@ -8843,6 +9936,7 @@ awaitable<Converted> copy_all(From& from, To& to, const ExperimentSnapshot& snap
       query.after = trial.trial;
     }
     more = !is_last && !page.trials.empty();
+    if (!more) require_all_copied(result.trials, snapshot);
     if (!more) events.emplace_back(snapshot.profile);
     const StorePosition at = to.append(events);
     events.clear();
@@ -9023,67 +10117,6 @@ class CommitPace {
 
 }  // namespace nni::datastore::detail
 
-// ---- nni/files/system.hpp
-
-#include <sys/types.h>
-
-namespace nni::files {
-
-/// The calls of the operating system that durable files are made of.
-///
-/// This class makes them; a test derives from it to write down what happens or to let single calls fail. Every
-/// object of the library that keeps durable files takes one, so nothing is global.
-///
-/// Each member is one call and answers as the kernel does: 0 or a count, or the negated `errno`. They may be called
-/// from several threads.
-class System {
- public:
-  System() = default;
-  System(const System&) = delete;
-  System& operator=(const System&) = delete;
-  virtual ~System() = default;
-
-  /// The system as it is; shared by everybody who names no other.
-  [[nodiscard]] static const std::shared_ptr<System>& real();
-
-  /// Opens a file: open(2).
-  /// @param path   of the file
-  /// @param flags  as for open(2); files are never inherited by programs that are started
-  /// @param mode   rights of a file that is made
-  /// @returns      a descriptor
-  virtual int open(const std::filesystem::path& path, int flags, mode_t mode);
-  /// Gives the descriptor `file` back: close(2).
-  virtual void close(int file) noexcept;
-  /// Reads from `file` at `offset` (bytes from the start) `size` bytes at most: pread(2).
-  /// @param to  receives them
-  /// @returns   how many there were; 0 at the end of the file
-  virtual ssize_t read(int file, char* to, std::size_t size, std::uint64_t offset);
-  /// Writes to `file` at `offset` (bytes from the start) `size` bytes at most: pwrite(2).
-  /// @param from  where they are
-  /// @returns     how many were written
-  virtual ssize_t write(int file, const char* from, std::size_t size, std::uint64_t offset);
-  /// Makes `file` as long as `size` bytes: ftruncate(2).
-  virtual int truncate(int file, std::uint64_t size);
-
-  /// Bytes in `file`: fstat(2).
-  virtual std::int64_t size(int file);
-
-  /// Brings content and size of `file` to the disk: fdatasync(2).
-  virtual int sync(int file);
-
-  /// Brings the names in a directory to the disk: fsync(2) of it.
-  virtual int sync_directory(const std::filesystem::path& directory);
-
-  /// Gives the file `from` the name `to`, in place of what had it: rename(2).
-  virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to);
-  /// Removes the name `path`: unlink(2).
-  virtual int remove(const std::filesystem::path& path);
-  /// Makes the directory `path` with the rights `mode`: mkdir(2).
-  virtual int make_directory(const std::filesystem::path& path, mode_t mode);
-};
-
-}  // namespace nni::files
-
 // ---- nni/datastore/detail/experiment_home.hpp
 
 namespace nni::datastore::detail {
@@ -9099,6 +10132,10 @@ void sync_directory(const std::filesystem::path& directory, files::System& syste
 /// Makes a directory, with those above it, so that their names survive a loss of power.
 /// @throws Error  `Errc::storage_failed`
 void make_directories(const std::filesystem::path& wanted, files::System& system = *files::System::real());
+
+/// Makes the experiment's directory and `db` in it, so that their names survive a loss of power.
+/// @throws Error  `Errc::storage_failed`, also where another user may put links in the place of files
+void make_home(const std::filesystem::path& home, files::System& system = *files::System::real());
 
 /// Refuses to begin an experiment anew beside the records of another kind of store, which it would hide.
 /// @param mine    file of this store; nothing is refused when it exists
@@ -9520,94 +10557,6 @@ class JournalLine {
 
 }  // namespace nni::datastore::detail
 
-// ---- nni/files/file.hpp
-
-namespace nni::files {
-
-/// How a file is opened.
-enum class Access : std::uint8_t {
-  read,    ///< it exists, and is only read
-  write,   ///< it exists, and is read and written
-  create,  ///< read and written; made when it is missing
-  replace  ///< read and written; emptied when it exists
-};
-
-/// A file whose owner has to know what became of each byte.
-///
-/// Reads and writes go on until everything is done or something fails, whatever pieces the kernel makes of them.
-/// A write that failed may have left a part in the file: its owner writes the same bytes again, or cuts them off.
-///
-/// After a `sync` that failed, the file is *poisoned*. The kernel reports such a failure once and may count the bytes
-/// as clean from then on, so a later sync that succeeds would prove nothing: each one fails with the first error.
-/// What such a file holds can become durable only in another file, or when its owner has written it once more
-/// (`lift_poison`).
-///
-/// Blocking. `sync` may run beside a read or a write on another thread; everything else comes one after the other.
-class File {
- public:
-  File() = default;
-  File(File&& other) noexcept;
-  File& operator=(File&& other) noexcept;
-  ~File() { close(); }
-
-  /// Opens a file; one that was open is closed first.
-  /// @param path    of the file; its directory exists
-  /// @param access  what is wanted, and whether it may be made
-  /// @param system  makes the calls, now and later
-  /// @param mode    rights of a file that is made here, as for chmod(2)
-  /// @returns     success, or the reason for which it is not open
-  [[nodiscard]] boost::system::error_code open(const std::filesystem::path& path, Access access,
-                                               std::shared_ptr<System> system = System::real(), mode_t mode = 0644);
-
-  /// Closes the file, whose poison is forgotten; nothing is synced. Does nothing when none is open.
-  void close() noexcept;
-
-  /// True while a file is open.
-  [[nodiscard]] bool is_open() const noexcept { return file_ >= 0; }
-
-  /// Reads up to the end of the file.
-  /// @param to      receives the bytes
-  /// @param size    bytes wanted
-  /// @param offset  bytes from the start of the file
-  /// @param got     set to the number of bytes that there were; less than `size` at the end
-  [[nodiscard]] boost::system::error_code read(
-      char* to, std::size_t size, std::uint64_t offset, std::size_t& got) const;
-
-  /// Reads the whole file into `content`, which is replaced.
-  [[nodiscard]] boost::system::error_code read_all(std::string& content) const;
-
-  /// Hands bytes to the kernel: they survive the end of this process.
-  /// @param bytes   all of them are written, or an error is returned
-  /// @param offset  bytes from the start of the file
-  [[nodiscard]] boost::system::error_code write(std::string_view bytes, std::uint64_t offset);
-
-  /// Cuts the file off at `size` bytes, or fills it up with zeros.
-  [[nodiscard]] boost::system::error_code truncate(std::uint64_t size);
-
-  /// The size of the file, in `bytes`.
-  [[nodiscard]] boost::system::error_code size(std::uint64_t& bytes) const;
-
-  /// Brings everything that was written before the call to the disk.
-  [[nodiscard]] boost::system::error_code sync();
-
-  /// The error of the first `sync` that failed; success while none has.
-  [[nodiscard]] boost::system::error_code poison() const noexcept;
-
-  /// Takes it as poisoned, for an owner who knows that a name of this file did not reach the disk.
-  void set_poison(boost::system::error_code failure) noexcept;
-
-  /// Lets syncs mean something again, for an owner who has just written once more all bytes that were not on the disk
-  /// for certain: the next sync covers them. Nothing else uses the file meanwhile.
-  void lift_poison() noexcept { poison_ = 0; }
-
- private:
-  std::shared_ptr<System> system_;
-  int file_ = -1;
-  std::atomic<int> poison_ = 0;
-};
-
-}  // namespace nni::files
-
 // ---- nni/datastore/detail/journal_file.hpp
 
 namespace nni::datastore::detail {
@@ -9738,73 +10687,6 @@ class JournalLines {
 
 }  // namespace nni::datastore::detail
 
-// ---- nni/datastore/detail/received.hpp
-
-namespace nni::datastore::detail {
-
-/// A set of sequence numbers that mostly arrive in order: kept as ranges, so that a million numbers in order cost
-/// one entry.
-class SequenceSet {
- public:
-  /// @returns false when the number was there already
-  bool insert(std::uint32_t number) {
-    const std::uint64_t value = number;
-    // Behind the last range: the only case that is frequent.
-    if (ranges_.empty() || value >= ranges_.back().second) {
-      add_behind(value);
-      return true;
-    }
-    auto at = std::lower_bound(ranges_.begin(), ranges_.end(), value, [](const Range& range, std::uint64_t wanted) {
-      return range.second <= wanted;
-    });
-    if (at != ranges_.end() && value >= at->first) return false;
-    at = ranges_.insert(at, Range{value, value + 1});
-    if (const auto next = std::next(at); next != ranges_.end() && next->first == at->second) {
-      at->second = next->second;
-      ranges_.erase(next);
-    }
-    if (at != ranges_.begin() && std::prev(at)->second == at->first) {
-      std::prev(at)->second = at->second;
-      ranges_.erase(at);
-    }
-    return true;
-  }
-
- private:
-  using Range = std::pair<std::uint64_t, std::uint64_t>;  // first, one behind the last
-
-  void add_behind(std::uint64_t value) {
-    if (!ranges_.empty() && ranges_.back().second == value)
-      ++ranges_.back().second;
-    else
-      ranges_.emplace_back(value, value + 1);
-  }
-
-  std::vector<Range> ranges_;
-};
-
-/// Which metrics of one run have arrived, so that a second delivery is recognised.
-///
-/// Final values carry sequence 0 in NNI's protocol, whatever their number; two of them are the same when their
-/// texts are equal as well.
-class Received {
- public:
-  /// @returns false when this metric was there already
-  bool insert(const Metric& metric) {
-    if (metric.kind == MetricKind::intermediate) return intermediates_.insert(metric.sequence);
-    std::pair<std::uint32_t, std::string> key(metric.sequence, metric.value);
-    if (std::find(finals_.begin(), finals_.end(), key) != finals_.end()) return false;
-    finals_.push_back(std::move(key));
-    return true;
-  }
-
- private:
-  SequenceSet intermediates_;
-  std::vector<std::pair<std::uint32_t, std::string>> finals_;
-};
-
-}  // namespace nni::datastore::detail
-
 // ---- nni/datastore/detail/open_trial.hpp
 
 namespace nni::datastore::detail {
@@ -9844,7 +10726,7 @@ class OpenTrial {
   std::uint32_t retries = 0;
   std::uint32_t losses = 0;
   Duration pause{};
-  Received seen;
+  SeenMetrics seen;
 };
 
 }  // namespace nni::datastore::detail
@@ -10075,7 +10957,7 @@ class JournalRecorder final : public Recorder {
   struct Past {
     RunId run;
     std::uint64_t last = 0;  ///< where the line of the trial's last value begins; 0: nothing was read
-    Received seen;
+    SeenMetrics seen;
   };
 
   void look_up(RunId run, std::uint64_t last);
@@ -10457,8 +11339,6 @@ class SqliteReader {
 
 // ---- nni/datastore/detail/write_ahead_log.hpp
 
-#include <set>
-
 namespace nni::datastore::detail {
 
 /// What of a write-ahead log is intact: the frames that continue each other's checksums.
@@ -10520,7 +11400,9 @@ class WriteAheadLog {
   IntactLog write_again(int frames);
 
  private:
-  [[nodiscard]] std::string content();
+  /// Reads the log as far as it is intact, and a little further.
+  /// @param bytes  empty; receives them
+  [[nodiscard]] IntactLog read(std::string& bytes);
   void require_done(int code, const char* what) const;
 
   std::filesystem::path path_;
@@ -10531,8 +11413,6 @@ class WriteAheadLog {
 }  // namespace nni::datastore::detail
 
 // ---- nni/datastore/sqlite.hpp
-
-#if NNI_WITH_SQLITE
 
 namespace nni::datastore {
 
@@ -10572,7 +11452,7 @@ class Sqlite {
   using role = role::data_store;
 
   /// @param options  where the records are
-  explicit Sqlite(SqliteOptions options = {});
+  NNI_NEEDS_SQLITE(explicit Sqlite(SqliteOptions options = {}));
   Sqlite(Sqlite&&) noexcept;
   Sqlite& operator=(Sqlite&&) noexcept;
   ~Sqlite();
@@ -10631,8 +11511,6 @@ class Sqlite {
 static_assert(DataStore<Sqlite>);
 
 }  // namespace nni::datastore
-
-#endif
 
 // ---- nni/datastore/detail/sqlite_recorder.hpp
 
@@ -10970,9 +11848,7 @@ struct Span {
 /// The pieces of one line, without its end.
 using Line = std::vector<Span>;
 
-/// The text with everything replaced that a terminal would obey instead of show: what trials write may hold escape
-/// sequences. Line ends become blanks.
-[[nodiscard]] std::string printable(std::string_view text);
+using nni::printable;
 
 /// Columns that a terminal needs for UTF-8 text without control characters. East Asian letters take two.
 [[nodiscard]] std::size_t display_width(std::string_view text);
@@ -11343,9 +12219,6 @@ class Listeners : public std::enable_shared_from_this<Listeners<Event>> {
 
 // ---- nni/experiment/training_session.hpp
 
-#include <condition_variable>
-#include <thread>
-
 #include <boost/json/value.hpp>
 
 // ---- nni/experiment/training_session_options.hpp
@@ -11366,6 +12239,10 @@ struct TrainingSessionOptions {
   std::filesystem::path code_directory{};  ///< `trial_config`, codeDir: where commands start; empty: the current one
   std::optional<int> trial_gpu_number{};   ///< `trial_config`, gpuNum: absent: inherit; 0: none; n: that many
   EnvironmentVariables environment{};      ///< added to the environment of each trial
+
+  /// How long the training service may start nothing, or be away, without a break, above zero; then the session ends with
+  /// an error, and can be resumed. Absent: no limit.
+  std::optional<Duration> platform_outage_limit = std::chrono::minutes(10);
 
   bool multi_phase = false;             ///< `multiPhase`: running trials may be sent further parameters
   bool version_check = true;            ///< `version_check`: for services that install a trial keeper of NNI's
@@ -12357,37 +13234,78 @@ template <DataStore Store>
 
 }  // namespace nni
 
-// ---- nni/files/directory.hpp
+// ---- nni/files/open.hpp
+
+/// @file
+/// The one place that opens files, and says whether links are followed (`scripts/check_layers.py` finds other calls).
+///
+/// The files of an experiment have names that are known in advance, and their directory may come from somebody else: an
+/// archive, or a scratch directory that several users share. A link in it would turn a write to `owner` or to
+/// `trial.stdout` into one to a file of the reader's home. So the names below an experiment's directory are opened
+/// with `open_own`, which follows no link, after `own_directory` has made sure that nobody else may change them.
 
 namespace nni::files {
 
-/// Brings the names in a directory to the disk: bytes that were synced are worth nothing in a file without a name.
-///
-/// Some network file systems cannot do that and need not; that counts as success.
-/// @param system     makes the calls
-/// @param directory  empty: the current one
-[[nodiscard]] boost::system::error_code sync_directory(System& system, const std::filesystem::path& directory);
+/// A reason for which a name is not used, though the system would permit it.
+enum class Refusal : std::uint8_t {
+  link = 1,            ///< a symbolic link
+  not_a_file,          ///< a FIFO, a device, a socket
+  several_names,       ///< a hard link: a write would reach another name as well
+  foreign_file,        ///< a file of another user
+  not_a_directory,     ///< something else in the place of a directory
+  foreign_directory,   ///< a directory of another user
+  writable_by_anybody  ///< a directory in which every user may rename files
+};
 
-/// Makes a directory and those above it, so that their names survive a loss of power: also that of one which another
-/// call has made and could not sync.
-/// @param system  makes the calls
-/// @param wanted  the directory
-/// @returns       success also when it existed before
-[[nodiscard]] boost::system::error_code make_directories(System& system, const std::filesystem::path& wanted);
+/// Category of `Refusal`; its messages say what to do.
+[[nodiscard]] const boost::system::error_category& refusal_category() noexcept;
 
-/// Gives a file new content so that at every moment, also after a loss of power, its name means either the old file
-/// or the whole new one.
+/// Converts an answer of this page, or of `System`: success unless it is negative.
+[[nodiscard]] boost::system::error_code error_of(std::int64_t answer) noexcept;
+
+/// Opens a file of an experiment. No link is followed, nothing but a regular file is opened, and no FIFO blocks the
+/// call. A file to write has one name only, and belongs to this user or to the owner of its directory.
 ///
-/// The content goes into `PATH.new`, is synced, and takes the name.
-/// @param system   makes the calls
-/// @param path     of the file; its directory exists
-/// @param content  all that the file holds then
-/// @param file  is open on the new file afterwards; untouched on failure, unless only the name could not be synced:
-///              then it is open on the new file, and poisoned
-/// @param mode  rights of the new file
-[[nodiscard]] boost::system::error_code replace_file(
-    const std::shared_ptr<System>& system, const std::filesystem::path& path, std::string_view content, File& file,
-    mode_t mode = 0644);
+/// It is never inherited by programs that are started.
+/// @param path   of the file
+/// @param flags  as for open(2); with O_TRUNC the file is emptied after it was checked
+/// @param mode   rights of a file that is made
+/// @returns      a descriptor; or the negated `errno`; or a negative number that only `error_of` understands
+[[nodiscard]] int open_own(const char* path, int flags, mode_t mode = 0644) noexcept;
+
+/// Makes a file; one that has the name loses it. What the name stood for is not touched, wherever that is.
+///
+/// System calls only, so that a child process may call it before it executes its program.
+/// @param path  of the file
+/// @param mode  its rights
+/// @returns     a descriptor for writing; or the negated `errno`
+[[nodiscard]] int make_own(const char* path, mode_t mode = 0644) noexcept;
+
+/// Opens what the user or the system names: /proc, /dev/null, an argument of a program. Links are followed.
+/// @param path   of the file
+/// @param flags  as for open(2), without O_CREAT
+/// @returns      a descriptor that is never inherited; or the negated `errno`
+[[nodiscard]] int open_any(const char* path, int flags) noexcept;
+
+/// Why a directory of an experiment is not used, as `own_directory` (nni/files/directory.hpp) explains.
+/// @param directory  need not exist
+/// @param follow     also the directory that a link stands for
+/// @returns          success also when there is no such directory
+[[nodiscard]] boost::system::error_code check_directory(const std::filesystem::path& directory, bool follow);
+
+/// Why `open_own` would not open a file, for libraries that open files themselves.
+/// @param file      need not exist
+/// @param to_write  as the flags of `open_own` say
+/// @returns         success also when there is no such file
+[[nodiscard]] boost::system::error_code check_own(const std::filesystem::path& file, bool to_write) noexcept;
+
+/// Reads a part of a file, and closes it.
+/// @param descriptor  is closed; a negative answer of this page is returned as an error
+/// @param most        bytes at most
+/// @param from_end    the last bytes rather than the first ones
+/// @param text        receives them
+[[nodiscard]] boost::system::error_code read_and_close(
+    int descriptor, std::size_t most, bool from_end, std::string& text);
 
 }  // namespace nni::files
 
@@ -12459,6 +13377,11 @@ class Link {
 #include <cstring>
 
 namespace nni::keeper {
+
+namespace detail {
+/// Room that a buffer keeps when it is empty; a large value gives back what it took.
+inline constexpr std::size_t kept_capacity = 1024 * 1024;
+}  // namespace detail
 
 /// Appends values in the compact form that frames and spool records share: integers in groups of seven bits, the lowest
 /// first; texts with their length in bytes before them.
@@ -12532,11 +13455,20 @@ class Reader {
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
       const std::uint8_t part = byte();
+      // The writer spells a number in one way: without groups of zeros at its end, and in 64 bits.
+      if ((part == 0 && shift != 0) || (part > 1 && shift == 63)) break;
       value |= static_cast<std::uint64_t>(part & 0x7f) << shift;
       if (part < 0x80) return value;
     }
     fail();
     return 0;
+  }
+
+  /// A byte that is 0 or 1.
+  bool flag() noexcept {
+    const std::uint8_t value = byte();
+    if (value > 1) fail();
+    return value == 1;
   }
 
   /// As `Writer::integer` wrote it.
@@ -12562,7 +13494,7 @@ class Reader {
     RunId value;
     value.trial.number = number();
     const std::uint64_t attempt = number();
-    if (value.trial.number == 0 || attempt > UINT32_MAX) fail();
+    if (value.trial.number == 0 || attempt >= UINT32_MAX) fail();  // the number of attempts is one more
     value.attempt = static_cast<std::uint32_t>(attempt);
     return value;
   }
@@ -12570,10 +13502,11 @@ class Reader {
   /// As `Writer::time` wrote it.
   TimePoint time() noexcept { return from_epoch_ms(integer()); }
 
-  /// A count of things that follow, each of at least one byte: no forged count makes the reader reserve memory.
-  std::size_t count() noexcept {
+  /// A count of things that follow: no forged count makes the reader reserve memory.
+  /// @param bytes_each  that each of them takes at least, >= 1
+  std::size_t count(std::size_t bytes_each = 1) noexcept {
     const std::uint64_t value = number();
-    if (value > rest_.size()) {
+    if (value > rest_.size() / bytes_each) {
       fail();
       return 0;
     }
@@ -12645,7 +13578,8 @@ class Identity {
 /// @returns  nothing when there is no such process, or when it is a zombie
 [[nodiscard]] std::optional<Identity> identify(pid_t pid);
 
-/// True while this very process runs; a zombie does not.
+/// Returns true while this very process runs; a zombie does not. Where the kernel refuses to say which process has the
+/// number, any process that has it counts.
 [[nodiscard]] bool is_alive(const Identity& process);
 
 /// `boot_id:pid:start_ticks`, the job id of a local run.
@@ -12687,16 +13621,22 @@ class StartClock {
 /// come all records that nobody acknowledged, in order, then *caught up*, then whatever happens. The sequence of a
 /// record is its position in the spool; commands are numbered from 1 on each connection, and a gap is an error.
 ///
+/// *Deferred* is no record: nothing has happened, so nothing is kept. The run may be ordered again. Where the frame is lost
+/// with its connection, the next *welcome* does not list the run, which means the same.
+///
 /// *Welcome* is a cut: of the commands of earlier connections, all have been carried out by then or none of the rest will
 /// be. A run that it does not list, and that no record ends, was therefore never started, and never will be.
 
 namespace nni::keeper {
 
-/// Version of the frames and of the spool. A keeper speaks exactly one.
-inline constexpr std::uint8_t protocol_version = 1;
+/// Version of the frames. A keeper speaks exactly one.
+inline constexpr std::uint8_t protocol_version = 2;
 
 /// Largest payload of a frame; a metric of a trial is limited to less by its channel.
 inline constexpr std::size_t max_frame_payload = 64 * 1024 * 1024;
+
+/// Largest payload of the frame that opens a connection, before the peer has identified itself. Holds a whole environment.
+inline constexpr std::size_t max_greeting_payload = 8 * 1024 * 1024;
 
 /// Bytes before the payload of a frame.
 inline constexpr std::size_t frame_header_size = 16;
@@ -12720,7 +13660,9 @@ enum class FrameType : std::uint8_t {
   caught_up = 67,  ///< all records from before the connection have been sent
   trouble = 68,    ///< a sentence: something is wrong and the keeper retries; empty: it is over
   status = 69,     ///< JSON text
-  finished = 70    ///< the answer to *finish*: no process is left
+  finished = 70,   ///< the answer to *finish*: no process is left
+  not_taken = 71,  ///< a run and a sentence: why its start order is not carried out
+  deferred = 72    ///< a run and a sentence: the system has no room to start it now; as if its order had never come
 };
 
 /// A frame as it lies in the receiver's buffer.
@@ -12755,8 +13697,12 @@ class FrameReader {
   /// Gives the reader more bytes.
   void feed(std::string_view bytes) {
     buffer_.erase(0, std::exchange(at_, 0));
+    if (buffer_.empty() && buffer_.capacity() > detail::kept_capacity) buffer_.shrink_to_fit();
     buffer_.append(bytes);
   }
+
+  /// Sets the largest payload from now on.
+  void limit(std::size_t payload) noexcept { most_ = payload; }
 
   /// The next complete frame, valid until the next call of a member that is not const.
   /// @returns  nothing when more bytes are needed
@@ -12766,6 +13712,7 @@ class FrameReader {
  private:
   std::string buffer_;
   std::size_t at_ = 0;
+  std::size_t most_ = max_frame_payload;
 };
 
 /// Who the manager is and what its trials inherit.
@@ -12773,7 +13720,11 @@ class Hello {
  public:
   Hello() = default;
 
-  std::string experiment;                ///< id; a keeper serves one experiment only
+  std::string experiment;  ///< id; a keeper serves one experiment only
+  /// Random id that an experiment gets when it starts with nothing recorded, and keeps over resumes. Runs of another
+  /// life have nothing in common with runs of the same names in this one.
+  std::string life;
+  bool can_resume = true;                ///< a later manager can take the runs over; otherwise they end with this one
   std::string owner;                     ///< for people who meet the lock: program, pid and host
   std::uint64_t pid = 0;                 ///< its process
   std::vector<std::string> environment;  ///< `NAME=value`, inherited by trials
@@ -12872,6 +13823,8 @@ void encode(Writer& out, const Welcome& what);
 void encode(Writer& out, const Record& what);
 void encode_kill(Writer& out, RunId run, StopReason why);
 void encode_parameters(Writer& out, RunId run, std::string_view record);
+void encode_not_taken(Writer& out, RunId run, std::string_view reason);
+void encode_deferred(Writer& out, RunId run, std::string_view reason);
 void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>& ranges);
 /// @}
 
@@ -12884,6 +13837,8 @@ void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>& ranges);
 [[nodiscard]] Result<Record> decode_record(std::string_view payload, std::uint64_t position);
 [[nodiscard]] Result<std::pair<RunId, StopReason>> decode_kill(std::string_view payload);
 [[nodiscard]] Result<std::pair<RunId, std::string>> decode_parameters(std::string_view payload);
+[[nodiscard]] Result<std::pair<RunId, std::string>> decode_not_taken(std::string_view payload);
+[[nodiscard]] Result<std::pair<RunId, std::string>> decode_deferred(std::string_view payload);
 [[nodiscard]] Result<std::vector<AcknowledgedRange>> decode_ranges(std::string_view payload);
 /// @}
 
@@ -12900,13 +13855,15 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
  public:
   /// What the client tells. All are called from the executor; none may throw.
   struct Events {
-    std::function<void(Welcome)> welcome;      ///< the first thing
-    std::function<void(Record)> record;        ///< what happened, in order; acknowledge it once it is recorded
-    std::function<void()> caught_up;           ///< all records from before the connection were told
-    std::function<void(std::string)> trouble;  ///< empty: it is over
-    std::function<void()> finished;            ///< the answer to `finish`
-    std::function<void(std::string)> refused;  ///< the keeper lets nobody in, or gives up; nothing follows
-    std::function<void(std::string)> closed;   ///< the keeper is gone; nothing follows
+    std::function<void(Welcome)> welcome;               ///< the first thing
+    std::function<void(Record)> record;                 ///< what happened, in order; acknowledge it once it is recorded
+    std::function<void()> caught_up;                    ///< all records from before the connection were told
+    std::function<void(std::string)> trouble;           ///< empty: it is over
+    std::function<void(RunId, std::string)> deferred;   ///< the system has no room to start this run now, and why
+    std::function<void()> finished;                     ///< the answer to `finish`
+    std::function<void(RunId, std::string)> not_taken;  ///< why an order is not carried out; may be left empty
+    std::function<void(std::string)> refused;           ///< the keeper lets nobody in, or gives up; nothing follows
+    std::function<void(std::string)> closed;            ///< the keeper is gone; nothing follows
   };
 
   /// @param executor  single-threaded
@@ -12970,16 +13927,24 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
 /// @param executor              single-threaded; calls what the link's user is told
 /// @param experiment_directory  of the experiment
 /// @returns       nothing when no keeper listens there
-/// @throws Error  for any other failure
+/// @throws Error  `Errc::not_authorised` when another user's process listens there; any other failure
 [[nodiscard]] std::shared_ptr<Link> connect_to_keeper(
     const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory);
 
-/// Asks the keeper of a directory for its status, or tells it to stop its trials and end. Blocks.
+/// Asks the keeper of a directory for its status, or tells it to stop its trials and end. Blocks, up to a limit.
 /// @param experiment_directory  of the experiment
 /// @param stop                  true: stop and end, unless it has a manager
-/// @returns       JSON text; empty when no keeper listens there, or when it ended before it answered
-/// @throws Error  for any other failure
-[[nodiscard]] std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop);
+/// @param limit                 for the answer
+/// @returns       JSON text; empty when there is no keeper, or when it ended before it answered
+/// @throws Error  `Errc::timed_out` when it does not answer within `limit`; `Errc::in_use` with its process when a keeper
+///                does not listen; `Errc::not_authorised` when another user's process listens there; any other failure
+[[nodiscard]] std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop,
+                                     Duration limit = std::chrono::seconds(5));
+
+/// A sentence about a keeper that does not answer, which names its process and says what to do.
+/// @param experiment_directory  of the experiment
+/// @param limit                 for how long it has not answered
+[[nodiscard]] std::string unanswered(const std::filesystem::path& experiment_directory, Duration limit);
 
 }  // namespace nni::keeper
 
@@ -13049,6 +14014,7 @@ struct KeeperOptions {
   std::string experiment = {};                                     ///< its id
   std::string environment = "local-env";                           ///< name of this machine within the experiment
   std::string platform = "local";                                  ///< what trials find in NNI_PLATFORM
+  std::string reporter = {};                                       ///< see `find_reporter`; empty: none
   process::Reaper::Scope scope = process::Reaper::Scope::watched;  ///< `everything` in a process of its own
   Duration grace = std::chrono::seconds(5);                        ///< between SIGINT and SIGKILL
   std::shared_ptr<files::System> files = files::System::real();    ///< makes the calls of the spool
@@ -13075,10 +14041,13 @@ class Keeper {
   /// Told when something is wrong that will be tried again, and with an empty text when it is over.
   using TroubleListener = std::function<void(const std::string& text)>;
 
+  /// Receives a run that the system has no room to start now, and why. The keeper forgets it: it may be ordered again.
+  using DeferralListener = std::function<void(RunId run, const std::string& reason)>;
+
   /// @param executor  single-threaded
   /// @param options   where, and for which experiment
   /// @param log       is told about what people may have to look into
-  Keeper(boost::asio::any_io_executor executor, KeeperOptions options, Log log = {});
+  NNI_NEEDS_PROCESS(Keeper(boost::asio::any_io_executor executor, KeeperOptions options, Log log = {}));
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
 
@@ -13098,14 +14067,26 @@ class Keeper {
   /// Makes a template known; one with the same id replaces it.
   void define(JobTemplate job);
 
-  /// Starts a run, soon. Whether it could be started is told by a record. A run that lives already is left alone.
-  void start(StartOrder order);
+  /// Makes the keeper serve a life of its experiment (`Hello::life`). Records of another life are dropped: nobody can
+  /// ask for them any more, and runs of the same names would take them for their own. Waits for the disk then.
+  /// @returns       false when runs of another life have not ended; nothing is changed then
+  /// @throws Error  when the change cannot be written
+  [[nodiscard]] bool enter_life(const std::string& life);
+
+  /// Starts a run, soon. Whether it could be started is reported by a record. The same order for a run that lives is
+  /// ignored.
+  /// @returns  why the order is not carried out: a run of this name lives with other parameters; empty otherwise
+  std::string start(StartOrder order);
 
   /// Stops a run for the reason `why`: SIGINT to its group, after the grace SIGKILL to whatever is left. Unknown runs are ignored.
   void kill(RunId run, StopReason why);
 
   /// Stops all runs.
   void kill_all(StopReason why);
+
+  /// Stops all runs because this process was sent SIGTERM, as the end of an experiment does. Whoever shuts a machine down
+  /// sends it to all processes at once: an end by the same signal, before or after this call, is none of the trial's own.
+  void stop_by_signal();
 
   /// Queues a parameter `record` (docs/formats/trial-channel.md) for `run`, which lives.
   void send(RunId run, std::string record);
@@ -13117,6 +14098,8 @@ class Keeper {
   void on_records(Listener listener);
   /// Sets who is told that records cannot be written for now, at once if that is so already, and when that is over.
   void on_trouble(TroubleListener listener);
+  /// Sets the listener for runs that could not be started for now. Without one they are forgotten all the same.
+  void on_deferred(DeferralListener listener);
 
   /// Calls back when the last run has ended and everything is written; at once when that is so.
   void on_idle(std::function<void()> listener);
@@ -13163,8 +14146,15 @@ class Keeper {
 
 namespace nni::keeper {
 
-/// A keeper as a process of its own: listens on a Unix socket of mode 0600 in the experiment's directory, lets one
-/// manager in at a time, and goes on without any until its last trial has ended.
+/// A keeper as a process of its own: listens on a Unix socket of mode 0600 in the experiment's directory, to processes
+/// of its own user only, and lets one manager in at a time.
+///
+/// It continues without a manager until its last trial has ended, where a later one can resume the experiment; otherwise
+/// it stops its trials when the manager's process has ended. Trials of an earlier life of the experiment are stopped
+/// before a manager of the next life is let in. A socket whose name was removed is made again.
+///
+/// SIGTERM stops all trials as the end of an experiment does, so a resume runs them again; only `nni-keeper stop` stops
+/// them on behalf of the user.
 class Daemon {
  public:
   /// @param io       nobody else uses it
@@ -13208,7 +14198,7 @@ struct LaunchSpec {
   char* const* arguments = nullptr;           ///< null-terminated, the name of the program first
   char* const* environment = nullptr;         ///< null-terminated `NAME=value`
   const char* directory = nullptr;            ///< where it starts; null: where this process is
-  const char* standard_output = "/dev/null";  ///< absolute path of a file that is created or truncated
+  const char* standard_output = "/dev/null";  ///< absolute path of a file that is made, in place of what had the name
   const char* standard_error = "/dev/null";   ///< likewise
 };
 
@@ -13284,6 +14274,7 @@ struct TrialSurroundings {
   std::string experiment;  ///< its id
   std::string platform;    ///< for NNI_PLATFORM
   std::string trials;      ///< parent of the runs' directories
+  std::string reporter{};  ///< for NNI_KEEPER: program that understands `report`, see `find_reporter`; empty: none
 };
 
 /// A job template made ready for launches: all pointers that `posix_spawn` wants are built once, and a launch changes
@@ -13357,6 +14348,10 @@ class PreparedJob {
 /// The part of `NAME=value` before the sign.
 [[nodiscard]] std::string_view variable_name(std::string_view entry) noexcept;
 
+/// Returns true for `NAME=value`. A process may be started with entries of any other form; they name no variable, and
+/// trials do not get them.
+[[nodiscard]] bool is_variable(std::string_view entry) noexcept;
+
 }  // namespace nni::keeper
 
 // ---- nni/keeper/lock.hpp
@@ -13385,6 +14380,10 @@ class Lock {
   /// @param file  is created if necessary; its directory exists
   /// @throws Error  `Errc::in_use` with the id of the owner's process, or a system error
   Before acquire(const std::filesystem::path& file);
+
+  /// Returns the process that has the lock of `file`, without taking it: 0 when it has not written its number, nothing
+  /// when the lock is free or there is no such file.
+  [[nodiscard]] static std::optional<pid_t> holder(const std::filesystem::path& file);
 
   /// Gives the lock back after an orderly end.
   void release() noexcept;
@@ -13455,6 +14454,10 @@ class Spool {
   /// Takes `count` positions from `first` on as acknowledged; unknown ones are ignored.
   void acknowledge(std::uint64_t first, std::uint64_t count);
 
+  /// Drops every record, also those that are kept, and waits until the disk has forgotten them.
+  /// @returns  0, or the `errno` of the failure; call again later
+  [[nodiscard]] int drop_all();
+
   /// Gives up the record at `position`, which was kept.
   void release(std::uint64_t position);
 
@@ -13514,6 +14517,61 @@ class Spool {
 
 }  // namespace nni::keeper
 
+// ---- nni/net/request_budget.hpp
+
+namespace nni::net::detail {
+
+class ServerCore;
+
+/// The bytes that all connections of a server hold: requests that are not complete, and those that are owed an answer.
+///
+/// Large bodies are counted by their announced length before a byte of them is read, so that a body that was begun can be
+/// finished; everything else is counted by the bytes that have arrived. Outlives its server because answers may come late.
+struct RequestBudget {
+  std::size_t small = 0;         ///< heads, small bodies, requests behind an unanswered one, answers not sent yet
+  std::size_t large = 0;         ///< announced lengths of large bodies
+  ServerCore* server = nullptr;  ///< is notified when something is given back; null once it is gone
+
+  /// Gives bytes back and resumes connections that wait for them.
+  void give_back(bool of_large, std::size_t bytes) noexcept;
+};
+
+/// A share of a `RequestBudget`, given back when it is destroyed.
+class BudgetShare {
+ public:
+  BudgetShare() = default;
+  /// Takes the bytes unconditionally; the caller has checked the limit.
+  BudgetShare(std::shared_ptr<RequestBudget> budget, bool of_large, std::size_t bytes) noexcept
+      : budget_(std::move(budget)), bytes_(bytes), large_(of_large) {
+    (large_ ? budget_->large : budget_->small) += bytes_;
+  }
+  BudgetShare(BudgetShare&& other) noexcept
+      : budget_(std::move(other.budget_)), bytes_(std::exchange(other.bytes_, 0)), large_(other.large_) {}
+  BudgetShare& operator=(BudgetShare&& other) noexcept {
+    if (this != &other) {
+      release();
+      budget_ = std::move(other.budget_);
+      bytes_ = std::exchange(other.bytes_, 0);
+      large_ = other.large_;
+    }
+    return *this;
+  }
+  ~BudgetShare() { release(); }
+
+  /// Gives the bytes back.
+  void release() noexcept {
+    if (const std::shared_ptr<RequestBudget> budget = std::move(budget_))
+      budget->give_back(large_, std::exchange(bytes_, 0));
+  }
+
+ private:
+  std::shared_ptr<RequestBudget> budget_;
+  std::size_t bytes_ = 0;
+  bool large_ = false;
+};
+
+}  // namespace nni::net::detail
+
 // ---- nni/net/server.hpp
 
 namespace nni::net {
@@ -13521,7 +14579,6 @@ namespace nni::net {
 namespace detail {
 class Connection;
 struct ReplySlot;
-class ServerCore;
 }  // namespace detail
 
 /// Settings of `Server`.
@@ -13532,7 +14589,15 @@ struct ServerOptions {
   unsigned short port = 0;                       ///< 0: a free one, see `Server::port`
   std::size_t max_head_bytes = 16 * 1024;        ///< request line and header fields; more is answered 431
   std::size_t max_body_bytes = 8 * 1024 * 1024;  ///< more is answered 413
-  std::size_t max_connections = 20'000;          ///< beyond it the longest idle one is closed, or new ones wait
+  /// Beyond it the oldest one that showed nothing (see `Screening::known`) is closed, else the longest idle one, else new
+  /// ones wait. At most three quarters of the files that the process may have open, so that some are left for its work.
+  std::size_t max_connections = 20'000;
+  /// Bytes of large bodies (over 64 KiB) that are received or owed an answer, all connections together, by the lengths that
+  /// they announce; further ones wait for their turn. One body of `max_body_bytes` is always let in.
+  std::size_t max_large_bytes = 64 * 1024 * 1024;
+  /// Bytes of everything else that is received or owed an answer, all connections together. Beyond it connections that showed
+  /// nothing are closed, the others are not read, and a half-sent request is given one second.
+  std::size_t max_small_bytes = 32 * 1024 * 1024;
   Duration request_timeout =
       std::chrono::seconds(60);                      ///< from the first byte of a request to its last; also for a reply
   Duration idle_timeout = std::chrono::minutes(30);  ///< between two requests of a connection
@@ -13550,11 +14615,19 @@ class Request {
   /// The value of a header field, any case; empty when there is none.
   [[nodiscard]] std::string_view header(std::string_view name) const { return find_(fields_, name); }
 
+  /// Returns the body for keeps, without a copy where the server has it in a string of its own. Call it once; `body` is not
+  /// valid after it.
+  [[nodiscard]] std::string take_body() const {
+    if (!own_body_ || own_body_->data() != body.data()) return std::string(body);
+    return std::move(*std::exchange(own_body_, nullptr));
+  }
+
  private:
   friend class detail::Connection;
   using Find = std::string_view (*)(const void* fields, std::string_view name);
   const void* fields_ = nullptr;
   Find find_ = nullptr;
+  mutable std::string* own_body_ = nullptr;
 };
 
 /// Answers one request, now or later. Belongs to the executor of the server.
@@ -13564,7 +14637,8 @@ class Request {
 class Responder {
  public:
   Responder() = default;
-  Responder(Responder&& other) noexcept : slot_(std::move(other.slot_)), serial_(other.serial_) {}
+  Responder(Responder&& other) noexcept
+      : slot_(std::move(other.slot_)), serial_(other.serial_), share_(std::move(other.share_)) {}
   Responder& operator=(Responder&& other) noexcept;
   ~Responder();
 
@@ -13579,28 +14653,42 @@ class Responder {
 
  private:
   friend class detail::Connection;
-  Responder(std::shared_ptr<detail::ReplySlot> slot, std::uint64_t serial) noexcept
-      : slot_(std::move(slot)), serial_(serial) {}
+  Responder(std::shared_ptr<detail::ReplySlot> slot, std::uint64_t serial, detail::BudgetShare share) noexcept
+      : slot_(std::move(slot)), serial_(serial), share_(std::move(share)) {}
 
   std::shared_ptr<detail::ReplySlot> slot_;
   std::uint64_t serial_ = 0;
+  detail::BudgetShare share_;  // of the body, which the owner of the answer keeps in some form
 };
 
 /// Takes a request, and its answer by the responder: at once, or kept for later. It must not throw; a handler that
 /// does is logged, and the client gets 500.
 using Handler = std::function<void(const Request&, Responder)>;
 
+/// A decision about a request whose header is there and whose body is not read yet.
+class Screening {
+ public:
+  unsigned status = 0;  ///< 0: the body is read and the handler called; else the answer, and the body is passed over
+  std::string_view reason;  ///< text of that answer; static
+  bool known = false;       ///< the client is authenticated: its connection is among the last to be closed
+};
+
+/// Decides about a request by its header; `body` is empty. It must not throw: a request that it throws for is answered 500.
+using Screen = std::function<Screening(const Request&)>;
+
 /// An HTTP/1.1 server on one executor: keep-alive, pipelined requests answered in order, answers that may come later.
 ///
-/// It holds no thread. Clients are limited in size of header and body, in number and in time; a client that breaks
-/// a limit or the protocol is told so and disconnected, others notice nothing. Source: RFC 9112. All members are called
-/// on the executor, which must be single-threaded.
+/// It holds no thread. Clients are limited in size of header and body, in number and in time, and all of them together in
+/// memory; a client that breaks a limit or the protocol gets an answer that says so and is disconnected, others notice
+/// nothing. A body needs a `Content-Length`: a request with a `Transfer-Encoding` is answered 411. Memory is taken for bytes
+/// that have come, never for those that are announced, and a connection for which there is no memory is closed. Source:
+/// RFC 9112. All members are called on the executor, which must be single-threaded.
 class Server {
  public:
   /// @param executor  single-threaded
   /// @param options   limits and address
   /// @param log       is told about failures of the server, never about contents
-  explicit Server(boost::asio::any_io_executor executor, ServerOptions options = {}, Log log = {});
+  NNI_NEEDS_HTTP(explicit Server(boost::asio::any_io_executor executor, ServerOptions options = {}, Log log = {}));
   Server(Server&&) noexcept;
   Server& operator=(Server&&) noexcept;
 
@@ -13612,6 +14700,10 @@ class Server {
   /// @param prefix   start of the path, for instance `/env/`
   /// @param handler  called for each request that matches; without a match the client gets 404
   void route(std::string method, std::string prefix, Handler handler);
+
+  /// Sets the decision about requests that have a route, made before the body is read. Call it before `open`; without a
+  /// screen all clients count as known.
+  void screen(Screen screen);
 
   /// Starts to listen. Plain, because binding does not wait.
   /// @throws Error  `Errc::in_use` when the port is taken, `Errc::config_invalid` for an address that is none of ours
@@ -13646,20 +14738,61 @@ namespace nni::trial {
 
 namespace detail {
 class ChannelCore;
-}
+
+/// Values that are not acknowledged, of all trials of a channel.
+struct InFlight {
+  std::size_t values = 0;
+  ChannelCore* core = nullptr;  // null once it is gone
+};
+
+/// A share of `InFlight`, given back when it is destroyed.
+class InFlightShare {
+ public:
+  InFlightShare() = default;
+  InFlightShare(std::shared_ptr<InFlight> all, std::size_t values) noexcept : all_(std::move(all)), values_(values) {
+    all_->values += values_;
+  }
+  InFlightShare(InFlightShare&&) noexcept = default;
+  InFlightShare& operator=(InFlightShare&& other) noexcept {
+    if (this != &other) {
+      release();
+      all_ = std::move(other.all_);
+      values_ = other.values_;
+    }
+    return *this;
+  }
+  ~InFlightShare() { release(); }
+  void release() noexcept;
+
+ private:
+  std::shared_ptr<InFlight> all_;
+  std::size_t values_ = 0;
+};
+
+/// The answer to a request that is handed over in parts: due when all of them are acknowledged.
+struct SharedReply {
+  net::Responder reply;
+  std::string answer;
+  std::size_t open = 1;  // parts, and one while there are more to come
+};
+}  // namespace detail
 
 /// Settings of `ChannelServer`.
 struct ChannelServerOptions {
-  std::string listen = "localhost";                 ///< see `net::ServerOptions::listen`
-  unsigned short port = 0;                          ///< 0: a free one
-  std::string advertise = {};                       ///< host in the addresses that trials get; empty: `localhost`
-  std::string environment = "local-env";            ///< name of the environment in these addresses
-  std::size_t max_body_bytes = 50 * 1024 * 1024;    ///< largest request of a trial; as in NNI
-  std::size_t max_connections = 20'000;             ///< of all trials together
+  std::string listen = "localhost";               ///< see `net::ServerOptions::listen`
+  unsigned short port = 0;                        ///< 0: a free one
+  std::string advertise = {};                     ///< host in the addresses that trials get; empty: `localhost`
+  std::string environment = "local-env";          ///< name of the environment in these addresses
+  std::size_t max_body_bytes = 50 * 1024 * 1024;  ///< largest request of a trial; as in NNI
+  std::size_t max_connections = 20'000;           ///< of all trials together, see `net::ServerOptions`
+  std::size_t max_batch = 8192;  ///< values in one request; more are answered 413, see docs/formats/trial-channel.md
+  /// Values that the handler was given and that are not acknowledged. Beyond it large batches wait, undecoded, and the
+  /// trials that sent them with them.
+  std::size_t max_in_flight = 16 * 1024;
   Duration poll_window = std::chrono::seconds(30);  ///< how long a trial's question for parameters is held open
 };
 
-/// What one request of a trial brought: values, and perhaps texts that could not be understood.
+/// What one request of a trial brought, or a part of a large batch: values, and perhaps texts that could not be understood.
 ///
 /// The trial waits until `acknowledge` is called. A message that is dropped unacknowledged is answered 503: our own
 /// trial library sends it again. Belongs to the executor of the server, but may outlive the server.
@@ -13680,13 +14813,16 @@ class ChannelMessage {
     return false;
   }
 
-  /// Tells the trial that everything in this message is recorded. A second call does nothing.
-  void acknowledge() { reply_.send(200, answer_); }
+  /// Reports to the trial that everything in this message is recorded; of a batch in parts, with its last part. A second
+  /// call does nothing.
+  void acknowledge();
 
  private:
   friend class detail::ChannelCore;
   net::Responder reply_;
   std::string answer_;
+  std::shared_ptr<detail::SharedReply> shared_;  // of a batch in parts; then `reply_` is not used
+  detail::InFlightShare in_flight_;
 };
 
 /// Called on the server's executor for each message of a run that is admitted. It must not throw.
@@ -13704,8 +14840,8 @@ class ChannelServer {
   /// @param options   address and limits
   /// @param handler   receives what trials report
   /// @param log       is told about trouble with clients; never about tokens
-  ChannelServer(boost::asio::any_io_executor executor, ChannelServerOptions options, ChannelHandler handler,
-                Log log = {});
+  NNI_NEEDS_HTTP(ChannelServer(boost::asio::any_io_executor executor, ChannelServerOptions options,
+                               ChannelHandler handler, Log log = {}));
   ChannelServer(ChannelServer&&) noexcept;
   ChannelServer& operator=(ChannelServer&&) noexcept;
   ~ChannelServer();
@@ -13746,7 +14882,8 @@ class ChannelServer {
   /// Queues one more parameter record for a run (multi-phase); ignored for a run that is not admitted.
   void send(RunId run, std::string record);
 
-  /// Returns when everything that a run sent before the call has been given to the handler. For ended runs.
+  /// Returns when everything that a run sent before the call has been given to the handler, a batch in parts as far as
+  /// earlier values are acknowledged. For ended runs.
   [[nodiscard]] awaitable<void> settle(RunId run);
 
   /// Ends a run: what it asks or reports from now on is answered 410.
@@ -13768,6 +14905,8 @@ class ChannelServer {
 
 // ---- nni/keeper/detail/keeper_core.hpp
 
+#if NNI_WITH_PROCESS
+
 namespace nni::keeper::detail {
 
 [[nodiscard]] inline TimePoint wall_now() {
@@ -13786,6 +14925,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
         write_timer_(executor_) {
     surroundings_.experiment = options_.experiment;
     surroundings_.platform = options_.platform;
+    surroundings_.reporter = options_.reporter;
     surroundings_.trials = trials_directory(options_.directory, options_.environment).string();
   }
 
@@ -13817,6 +14957,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
     write_timer_.cancel();
     listener_ = nullptr;
     trouble_listener_ = nullptr;
+    deferral_listener_ = nullptr;
     idle_listener_ = nullptr;
   }
 
@@ -13834,14 +14975,23 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
     jobs_[id] = std::make_shared<PreparedJob>(std::move(job), inherited_, surroundings_);
   }
 
-  void start(StartOrder order) {
+  bool enter_life(const std::string& life);
+
+  std::string start(StartOrder order) {
     const auto [at, fresh] = runs_.try_emplace(order.run);
-    if (!fresh) return;
+    const std::size_t record = std::hash<std::string>()(order.record);
+    if (!fresh && at->second.record == record) return {};
+    if (!fresh)
+      return "run " + to_string(order.run) + " of experiment \"" + options_.experiment +
+             "\" was ordered, and lives with other parameters in process " + std::to_string(at->second.process.pid) +
+             "; stop that one first";
+    at->second.record = record;
     // The template that its number names now: by the turn of the order it may name another one.
     const auto job = jobs_.find(order.job);
     std::shared_ptr<PreparedJob> prepared = job == jobs_.end() ? nullptr : job->second;
     orders_.push_back(Waiting{std::move(order), std::move(prepared)});
     pump_soon();
+    return {};
   }
 
   void kill(RunId run, StopReason why);
@@ -13873,9 +15023,11 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
 
   Keeper::Listener listener_;
   Keeper::TroubleListener trouble_listener_;
+  Keeper::DeferralListener deferral_listener_;
   std::function<void()> idle_listener_;
   Spool spool_;
   std::optional<trial::ChannelServer> channel_;
+  bool stopped_by_signal_ = false;
 
   void check_idle() {
     if (idle_listener_ && runs_.empty() && spool_.written_end() == spool_.next_position()) idle_listener_();
@@ -13886,6 +15038,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
     process::Identity process;  // pid 0: not started yet
     TimePoint started{};
     std::uint64_t started_position = 0;
+    std::size_t record = 0;          // hash of its parameter record
     std::uint64_t phases = 0;        // further parameters that have come
     std::vector<std::string> early;  // of them, those that came before the turn of its order
     std::optional<StopReason> killed;
@@ -13907,13 +15060,15 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
     std::size_t open = 0;
   };
 
+  void read_life();
   void pump_soon();
   void pump();
   void launch(const Waiting& waiting);
   void fail_start(RunId run, std::string reason);
+  void defer_start(RunId run, const std::string& name, bool remove, const std::string& reason);
   void ended(const process::Exit& exit);
   std::vector<process::Identity> strays_of(RunId run) const;
-  awaitable<void> settle_and_end(RunId run, JobEnd end);
+  awaitable<void> settle_and_end(RunId run, JobEnd end, bool by_sigterm);
   void record_end(RunId run, Run& state, JobEnd end);
   void received(trial::ChannelMessage message);
   std::uint64_t append(const Record& record, bool keep = false);
@@ -13927,6 +15082,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   Log log_;
   TrialSurroundings surroundings_;
   Lock lock_;
+  std::string life_;
   int trials_ = -1;
   bool restarted_ = false;
   bool closed_ = false;
@@ -13959,6 +15115,63 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
 
 }  // namespace nni::keeper::detail
 
+#endif  // NNI_WITH_PROCESS
+
+// ---- nni/keeper/detail/name_watch.hpp
+
+#include <sys/inotify.h>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+namespace nni::keeper::detail {
+
+/// Calls back when names in a directory appear, vanish or change their files. Belongs to one executor.
+class NameWatch {
+ public:
+  explicit NameWatch(const boost::asio::any_io_executor& executor) : events_(executor) {}
+
+  /// Starts to watch.
+  /// @param changed  called once for any number of changes, from the executor, until `close`
+  /// @returns        false where the system cannot watch, for instance because its limit is reached
+  bool open(const std::filesystem::path& directory, std::function<void()> changed) {
+    const int file = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (file < 0) return false;
+    constexpr auto mask = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR;
+    if (::inotify_add_watch(file, directory.c_str(), mask) < 0) {
+      ::close(file);
+      return false;
+    }
+    events_.assign(file);
+    changed_ = std::move(changed);
+    wait();
+    return true;
+  }
+
+  /// Stops watching.
+  void close() {
+    boost::system::error_code ignored;
+    events_.close(ignored);
+  }
+
+ private:
+  void wait() {
+    events_.async_wait(
+        boost::asio::posix::descriptor_base::wait_read, [this](const boost::system::error_code& failure) {
+          if (failure) return;
+          std::array<char, 4096> buffer;
+          while (::read(events_.native_handle(), buffer.data(), buffer.size()) > 0) {
+          }
+          changed_();
+          if (events_.is_open()) wait();
+        });
+  }
+
+  boost::asio::posix::stream_descriptor events_;
+  std::function<void()> changed_;
+};
+
+}  // namespace nni::keeper::detail
+
 // ---- nni/keeper/launch.hpp
 
 namespace nni::keeper {
@@ -13973,10 +15186,16 @@ namespace nni::keeper {
 /// @throws Error  `Errc::not_found` when `given` or NNI_KEEPER names something that cannot be executed
 [[nodiscard]] std::optional<std::filesystem::path> find_keeper(const std::string& given);
 
+/// Finds the program that trials call to report: this very program, if it is `nni-keeper` or its main calls `run_if_asked`;
+/// otherwise what `find_keeper` finds.
+/// @returns  an absolute path; nothing when there is none
+[[nodiscard]] std::optional<std::filesystem::path> find_reporter();
+
 /// What became of the start of a keeper.
 enum class KeeperStart {
   ready,  ///< it listens
-  busy    ///< another keeper has the directory
+  busy,   ///< another keeper has the directory
+  killed  ///< it was killed before it listened
 };
 
 /// Starts a keeper that is detached from this process, and waits until it listens. Blocks; any thread.
@@ -13985,6 +15204,66 @@ enum class KeeperStart {
 /// @param options  directory, experiment, environment, platform
 /// @throws Error   `Errc::spawn_failed` with what the keeper said
 KeeperStart start_keeper(const std::filesystem::path& program, const KeeperOptions& options);
+
+}  // namespace nni::keeper
+
+// ---- nni/keeper/left_over.hpp
+
+namespace nni::keeper {
+
+/// Returns false when a process that was found by the number and the start time of a run's process serves another
+/// directory: that of the experiment from which this one was copied.
+///
+/// The variable NNI_OUTPUT_DIR decides, or the files that the process prints to: a program may replace its environment.
+/// Without any evidence it is the run's own process, whose number was recorded in this directory.
+///
+/// @param pid     of the process
+/// @param trials  parent of the directories of all runs
+/// @param run     that recorded the process
+[[nodiscard]] bool belongs_to_run(pid_t pid, const std::filesystem::path& trials, RunId run);
+
+}  // namespace nni::keeper
+
+// ---- nni/keeper/peer.hpp
+
+#include <cerrno>
+
+#include <sys/socket.h>
+
+namespace nni::keeper {
+
+/// The process at the other end of a Unix socket, as the kernel noted it: the one that connected, seen by the side that
+/// accepted, and the one that listens, seen by the side that connected.
+struct Peer {
+  pid_t pid = 0;   ///< 0 where this process cannot see it
+  uid_t user = 0;  ///< its effective user
+};
+
+/// Returns the process at the other end of a connected `socket`.
+/// @throws Error  when the kernel does not know it
+[[nodiscard]] inline Peer peer_of(int socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0)
+    throw Error(boost::system::error_code(errno, boost::system::system_category()),
+                "the user at the other end of a Unix socket cannot be found out");
+  return Peer{credentials.pid, credentials.uid};
+}
+
+/// Throws unless the other end of a connection belongs to a user. Called before the first byte is sent or read:
+/// greetings carry the environment of a manager, with its secrets.
+/// @param peer    from `peer_of`
+/// @param user    the expected one
+/// @param socket  path of the socket, for the message
+/// @throws Error  `Errc::not_authorised` with both users
+inline void require_user(const Peer& peer, uid_t user, const std::string& socket) {
+  if (peer.user == user) return;
+  throw Error(
+      Errc::not_authorised,
+      "the other end of " + socket + " is process " + std::to_string(peer.pid) + " of user " +
+          std::to_string(peer.user) + ", and this process belongs to user " + std::to_string(user) +
+          "; nothing was sent to it; run both as one user, and check who may write into the directory");
+}
 
 }  // namespace nni::keeper
 
@@ -14001,11 +15280,17 @@ namespace nni::keeper {
 /// The library starts the program a second time, with arguments of its own, when `platforms::Local` needs a keeper and
 /// finds no `nni-keeper`. Without such arguments nothing happens.
 ///
+/// In a trial of such a program the variable NNI_KEEPER names it, and it understands the commands of `trial::report_main`:
+/// `"$NNI_KEEPER" report final 0.93`. It does so where NNI_KEEPER is this very program, and only there.
+///
 /// @returns  the exit code with which `main` shall return at once; nothing when the program was started by a user
-[[nodiscard]] std::optional<int> run_if_asked(int argc, char** argv);
+NNI_NEEDS_PROCESS([[nodiscard]] std::optional<int> run_if_asked(int argc, char** argv));
 
 /// True when `run_if_asked` was called in this process: the program can be started as a keeper.
 [[nodiscard]] bool can_serve_as_keeper() noexcept;
+
+/// First line that a program writes which is to be a keeper. One that ends after it, and says nothing else, was killed.
+inline constexpr std::string_view keeper_begins = "begins\n";
 
 /// First argument of a program that shall be a keeper.
 inline constexpr const char* serve_argument = "--nni-keeper-serve";
@@ -14063,6 +15348,7 @@ class Session final : public LinkUser, public std::enable_shared_from_this<Sessi
   void handle(const Frame& frame);
   void greet(const Frame& frame);
   void command(const Frame& frame);
+  void start(StartOrder order);
   void reply_status(bool stop);
   void send_more();
   void tell_caught_up();
@@ -14101,7 +15387,7 @@ class SocketPath {
   /// @param directory  exists; otherwise binding and connecting fail with the reason
   /// @param name       of the socket
   SocketPath(const std::filesystem::path& directory, const std::string& name)
-      : directory_(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), name_(name) {}
+      : directory_(files::open_any(directory.c_str(), O_PATH | O_DIRECTORY)), name_(name) {}
   SocketPath(const SocketPath&) = delete;
   SocketPath& operator=(const SocketPath&) = delete;
   ~SocketPath() {
@@ -14111,6 +15397,18 @@ class SocketPath {
   /// The address to bind or to connect to.
   [[nodiscard]] boost::asio::local::stream_protocol::endpoint endpoint() const {
     return boost::asio::local::stream_protocol::endpoint("/proc/self/fd/" + std::to_string(directory_) + "/" + name_);
+  }
+
+  /// Returns the number of the file that has the name now; 0 when there is none.
+  [[nodiscard]] ino_t file() const noexcept {
+    struct stat found{};
+    return ::fstatat(directory_, name_.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0 ? found.st_ino : 0;
+  }
+
+  /// Returns false once the directory has been removed: no name can be made in it any more.
+  [[nodiscard]] bool has_directory() const noexcept {
+    struct stat found{};
+    return ::fstat(directory_, &found) == 0 && found.st_nlink != 0;
   }
 
   /// Removes the socket; no failure when it is not there.
@@ -14176,6 +15474,7 @@ class ChunkDecoder {
   enum class State : std::uint8_t { size, data, data_end, trailer };
   State state_ = State::size;
   std::size_t left_ = 0;
+  std::size_t trailer_ = 0;  // bytes of it so far
 };
 
 }  // namespace nni::net
@@ -14243,7 +15542,8 @@ struct LocalOptions {
 ///
 /// A keeper, a small process of its own, starts them and waits for them. So they outlive this process: when a manager
 /// was killed, the next one that resumes the experiment takes the living trials over, with everything that they have
-/// reported meanwhile, and learns how the others ended. The keeper is what the option or the variable NNI_KEEPER names,
+/// reported meanwhile, and learns how the others ended. Where no manager can resume the experiment (its data store is
+/// `datastore::Memory`), the trials end with this process. The keeper is what the option or the variable NNI_KEEPER names,
 /// `nni-keeper` beside this program or in PATH, or this program itself, where its main begins with
 /// `keeper::run_if_asked`; in this order.
 ///
@@ -14264,13 +15564,18 @@ class Local {
   static constexpr bool ends_come_last = true;  ///< an end is told behind all messages of its run
 
   /// @param options  settings; nothing is started yet
-  explicit Local(LocalOptions options = {});
+  NNI_NEEDS_PROCESS(explicit Local(LocalOptions options = {}));
   Local(Local&&) noexcept;
   Local& operator=(Local&&) noexcept;
   ~Local();
 
   /// Called by the experiment `id` before `start`, with its `directory`.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id);
+
+  /// Called by the experiment before `start`.
+  /// @param life        random id of the experiment, the same over its resumes: trials of another one are stopped
+  /// @param can_resume  false: nobody can take the trials over, so they end when this process does
+  void set_experiment_life(const std::string& life, bool can_resume);
 
   /// Its key of NNI's original interface: `local_config`.
   [[nodiscard]] std::span<const std::string_view> cluster_metadata_keys() const noexcept;
@@ -14333,6 +15638,8 @@ class Local {
 
 // ---- nni/platforms/detail/local_core.hpp
 
+#if NNI_WITH_PROCESS
+
 namespace nni::platforms::detail {
 
 /// The time for records.
@@ -14362,6 +15669,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void recorded(RunId run);
 
   void drop();
+  void on_trouble(TroubleListener listener);
 
   /// Messages that nobody has taken yet.
   [[nodiscard]] std::size_t messages() const noexcept { return messages_.size(); }
@@ -14374,6 +15682,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   TroubleListener trouble_listener_;
   std::filesystem::path directory_;
   ExperimentId experiment_;
+  std::string life_;        // of the experiment
+  bool can_resume_ = true;  // a later manager can take the runs over
   Context* context_ = nullptr;
   bool with_keeper_ = false;
   std::string remark_;  // what people should know of how trials run
@@ -14387,6 +15697,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
     JobId job;
     bool decided = false;  // started, or ended without
     bool ended = false;
+    bool not_taken = false;               // the keeper has another run of this name
     bool adopted = false;                 // its start was told by the report
     std::optional<JobEnd> presumed;       // how it ended, should the keeper's old records say nothing of it
     std::optional<StopReason> cancelled;  // asked for: asked again of a keeper that may not have heard it
@@ -14398,8 +15709,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
     closed,    ///< no keeper
     greeting,  ///< the keeper tells what is old
     held,      ///< it has told, or told as much as is held here, and waits for `adopt`
-    live,      ///< records are told as they come
-    broken     ///< no keeper, and none can be had
+    live       ///< records are told as they come
   };
 
   keeper::KeeperOptions keeper_options() const;
@@ -14417,15 +15727,25 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void on_record(keeper::Record record);
   void on_caught_up();
   void process(keeper::Record record);
+  void not_taken(RunId run, std::string reason);
+  awaitable<void> ready_for(RunId run);
   void started(const keeper::Record& record);
   void ended(keeper::Record record);
   void on_closed(std::string reason, bool refused);
   awaitable<void> reconnect();
   awaitable<void> connected();
+  awaitable<void> connect_again();
+  awaitable<void> change_until(SteadyPoint until);
   awaitable<void> finish();
+  awaitable<void> end_left_over();
+  awaitable<void> keeper_ended(int process);
+  void watch_keeper();
+  awaitable<void> watch_answers();
+  bool awaits_ends() const;
+  void heard();
   void end_presumed();
-  void give_up(const std::string& reason);
-  void lose(RunId run, const std::string& reason);
+  void defer(RunId run, std::string reason);
+  void tell_trouble();
   std::string directory_of(RunId run) const;
   std::vector<std::string> tags() const;
   keeper::StartOrder order_of(const TrialJobForm& form);
@@ -14436,7 +15756,14 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void hold_back();
 
   Phase phase_ = Phase::closed;
-  bool connecting_ = false;     // meanwhile the end of a connection is nobody else's business
+  bool connecting_ = false;    // meanwhile the end of a connection is nobody else's business
+  bool reconnecting_ = false;  // after its end, until there is another one
+  bool watching_ = false;      // whether the keeper answers
+  bool abandoned_ = false;     // the keeper did not answer at the end
+  SteadyPoint connected_at_{};
+  SteadyPoint heard_at_{};  // when the keeper last said anything
+  SteadyPoint asked_at_{};  // when it was last told to stop a run
+  Duration reconnect_pause_{};
   bool wants_records_ = false;  // runs were adopted or submitted: records are told as they come
   bool closing_ = false;
   bool finished_ = false;
@@ -14444,7 +15771,9 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   std::string broken_;   // why the last open connection ended
   std::shared_ptr<keeper::Client> client_;
   keeper::Welcome welcome_;
-  bool in_trouble_ = false;           // the keeper cannot write
+  std::string keeper_trouble_;        // why the keeper of this connection cannot write
+  std::string away_;                  // why there is no connection, or no answer
+  std::string told_trouble_;          // to the listener
   bool refused_ = false;              // by the keeper, with a sentence
   std::vector<keeper::Record> held_;  // records that came before `adopt`
   std::size_t held_bytes_ = 0;
@@ -14456,6 +15785,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   std::shared_ptr<keeper::Session> own_session_;
 
   std::unordered_map<RunId, TrackedPtr> runs_;
+  std::unordered_set<RunId> foreign_;  // live in the keeper, and unknown to the records of the experiment
   std::unordered_map<RunId, std::uint64_t> end_positions_;  // ended, not yet recorded
   std::unordered_set<std::uint64_t> unacknowledged_;        // positions that were told and not acknowledged yet
   std::unordered_map<RunId, std::size_t> undelivered_;
@@ -14469,6 +15799,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
 };
 
 }  // namespace nni::platforms::detail
+
+#endif  // NNI_WITH_PROCESS
 
 // ---- nni/process/group.hpp
 
@@ -14512,8 +15844,6 @@ struct ProcessWithVariable {
 }  // namespace nni::process
 
 // ---- nni/process/pidfd.hpp
-
-#include <cerrno>
 
 #include <sys/syscall.h>
 
@@ -14747,7 +16077,7 @@ struct FileTailOptions {
 /// variables that `environment` sets. Changes are noticed where the storage can be watched, otherwise the file is read
 /// from time to time. A trial gets no answer, so it cannot wait until its value is recorded.
 ///
-/// The file itself is what makes it safe: nothing is removed from it, each record has a key (run, kind, sequence), and
+/// The file itself is what makes it safe: nothing is removed from it, each record has a key (run, kind, sequence, text), and
 /// after a resume it is read again from its beginning, so that the manager takes what it has not recorded and recognises
 /// the rest. The directories stay when the experiment has ended.
 class FileTail {
@@ -14843,7 +16173,7 @@ class Http {
 
   /// @param options  address and limits
   /// @throws ConfigError  when it listens on all addresses and does not know which one to tell the trials
-  explicit Http(HttpOptions options = {});
+  NNI_NEEDS_HTTP(explicit Http(HttpOptions options = {}));
   Http(Http&&) noexcept;
   Http& operator=(Http&&) noexcept;
   ~Http();
@@ -14926,18 +16256,20 @@ struct LinkAnswer {
 
 /// One keep-alive HTTP connection on plain blocking sockets, for programs that should not need a framework.
 ///
-/// It never goes through a proxy. One thread uses it; `abort` may be called by another.
+/// It never goes through a proxy. An answer may have 64 MiB. One thread uses it; `abort` may be called by another.
 class Link {
  public:
   /// @param url              `http://` only
   /// @param connect_timeout  for one address; after it the next one of the host is tried
+  /// @param answer_limit     from the first byte of a request to the last one of its answer
   /// @throws Error  `Errc::config_invalid` for an address that is none
-  explicit Link(std::string_view url, Duration connect_timeout = std::chrono::seconds(10));
+  explicit Link(std::string_view url, Duration connect_timeout = std::chrono::seconds(10),
+                Duration answer_limit = std::chrono::minutes(10));
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
   ~Link();
 
-  /// Sends a request and waits for its answer, as long as the connection lives.
+  /// Sends a request and waits for its answer, as long as the connection lives and within the limit.
   ///
   /// Connects when there is no connection. One that the server had closed meanwhile is replaced once, without notice.
   ///
@@ -14945,7 +16277,8 @@ class Link {
   /// @param body          may be empty
   /// @param content_type  of the body
   /// @throws Error  `Errc::connection_lost` when the server cannot be reached or goes away: the request may or may not
-  ///                have been handled; `Errc::protocol` when it does not speak HTTP; `Errc::closed` after `abort`
+  ///                have been handled; `Errc::timed_out` when the whole answer is not there within the limit, likewise;
+  ///                `Errc::protocol` when it does not speak HTTP or sends too much; `Errc::closed` after `abort`
   LinkAnswer exchange(std::string_view method, std::string_view body, std::string_view content_type);
 
   /// Ends the connection; the next `exchange` opens another.
@@ -14959,11 +16292,14 @@ class Link {
   LinkAnswer exchange_once();
   void send_all(std::string_view bytes);
   void receive_more();
+  void wait(short events);
   LinkAnswer receive();
 
   net::Url url_;
   Duration connect_timeout_;
-  std::mutex mutex_;  // guards the life of the socket against `abort`
+  Duration answer_limit_;
+  SteadyPoint until_{};  // of the running exchange
+  std::mutex mutex_;     // guards the life of the socket against `abort`
   int socket_ = -1;
   std::atomic<bool> aborted_ = false;
   std::string request_;
@@ -15015,6 +16351,9 @@ struct CourierOptions {
   Duration patience = std::chrono::seconds(60);          ///< a manager that does not answer is tried for so long
   Duration first_pause = std::chrono::milliseconds(50);  ///< between attempts, doubled each time ...
   Duration longest_pause = std::chrono::seconds(2);      ///< ... up to this
+  /// A request without a complete answer for so long is sent again over a new connection, which detects a machine that
+  /// vanished. A manager that accepts requests but cannot record, for instance on a full disk, is waited for without limit.
+  Duration answer_limit = std::chrono::minutes(10);
 };
 
 /// Brings values to the manager and parameters to the trial, through failures of the connection.
@@ -15064,6 +16403,7 @@ class Courier {
   std::string parameter_id_ = "null";
   std::string body_;
   std::string trouble_;  // why the last attempt failed
+  bool slow_ = false;    // the last attempt failed because the answer did not come in time
   bool batches_ = true;
   bool gone_ = false;
   std::mutex mutex_;
@@ -15359,6 +16699,14 @@ inline constexpr std::string_view batch_media_type = "application/vnd.nni.metric
 /// @param value     JSON text; its length stands before it, so that it may hold anything
 void append_to_batch(std::string& text, MetricKind kind, std::uint32_t sequence, std::string_view value);
 
+/// Counts the values in the body of a batch by its framing alone, up to one more than `most`.
+/// @returns  nothing when the framing is broken
+[[nodiscard]] std::optional<std::size_t> count_batch(std::string_view text, std::size_t most) noexcept;
+
+/// Returns the length of the first part of a batch whose framing holds: at most `values` values in `bytes` bytes, but at least
+/// one value.
+[[nodiscard]] std::size_t batch_part(std::string_view text, std::size_t values, std::size_t bytes) noexcept;
+
 /// What a batch holds.
 class Batch {
  public:
@@ -15401,6 +16749,8 @@ namespace nni::trial {
 ///     nni-keeper report intermediate VALUE   a number, or JSON with a member "default"
 ///     nni-keeper report final VALUE
 ///
+/// In a trial of `platforms::Local`, `"$NNI_KEEPER"` stands for `nni-keeper` and works wherever that program is.
+///
 /// Each call is a process of its own, so the position among the intermediate results is kept in a file of the trial's
 /// output directory, which is locked meanwhile. A call returns when the manager has recorded the value.
 ///
@@ -15425,9 +16775,12 @@ int report_main(int argc, const char* const* argv);
 namespace nni::assessing {
 
 NNI_LAZY_BODY MedianStop::MedianStop(MedianStopOptions options) : options_(options) {
+  ProblemList problems;
   if (options.start_step < 0)
-    throw config_error(
-        "median_stop.start_step", "is " + std::to_string(options.start_step) + ", but must be at least 0");
+    problems.add("median_stop.start_step", "is " + std::to_string(options.start_step) + ", but must be at least 0");
+  if (options.min_finished < 1)
+    problems.add("median_stop.min_finished", "is " + std::to_string(options.min_finished) + ", but must be at least 1");
+  problems.throw_if_any();
 }
 
 NNI_INLINE void MedianStop::start(const Objectives& goals) { goals_ = goals; }
@@ -15448,7 +16801,8 @@ NNI_LAZY_BODY Verdict MedianStop::assess(const RunId& run, std::span<const doubl
   }
   const std::size_t step = history.size();
   if (step == 0 || step < static_cast<std::size_t>(options_.start_step)) return Verdict::good;
-  if (step > steps_.size() || steps_[step - 1].empty()) return Verdict::good;
+  if (step > steps_.size() || steps_[step - 1].size() < static_cast<std::size_t>(options_.min_finished))
+    return Verdict::good;
   return own.best > steps_[step - 1].value() ? Verdict::bad : Verdict::good;
 }
 
@@ -15860,8 +17214,6 @@ NNI_LAZY_BODY void drive(boost::asio::io_context& context, awaitable<void> work)
 
 #include <csignal>
 
-#include <boost/asio/posix/stream_descriptor.hpp>
-
 namespace nni {
 
 namespace detail {
@@ -16210,6 +17562,17 @@ NNI_INLINE void WaitRegistry::shutdown() {
 
 }  // namespace nni::async::detail
 
+// ---- nni/async/impl/yield.ipp
+
+namespace nni::async {
+
+NNI_LAZY_BODY awaitable<void> yield(boost::asio::any_io_executor executor) {
+  auto turn = boost::asio::post(executor, boost::asio::use_awaitable);
+  co_await std::move(turn);
+}
+
+}  // namespace nni::async
+
 // ---- nni/core/impl/axis.ipp
 
 namespace nni {
@@ -16340,6 +17703,11 @@ NNI_INLINE std::from_chars_result read_decimal(
 
 // ---- nni/core/impl/error.ipp
 
+#include <new>
+
+#include <boost/system/generic_category.hpp>
+#include <boost/system/system_category.hpp>
+
 namespace nni {
 
 namespace detail {
@@ -16394,6 +17762,14 @@ class ConditionCategory final : public boost::system::error_category {
   std::string message(int value) const override {
     return static_cast<Condition>(value) == Condition::transient ? "transient" : "permanent";
   }
+
+  // Codes of the system do not know this category, so it says itself which of them it covers.
+  bool equivalent(const boost::system::error_code& code, int value) const noexcept override {
+    const bool of_system =
+        code.category() == boost::system::system_category() || code.category() == boost::system::generic_category();
+    if (!of_system) return code.default_error_condition() == boost::system::error_condition(value, *this);
+    return is_transient_errno(code.value()) == (static_cast<Condition>(value) == Condition::transient);
+  }
 };
 
 NNI_INLINE std::string joined(const std::vector<Problem>& problems) {
@@ -16427,11 +17803,11 @@ NNI_INLINE boost::system::error_condition make_error_condition(Condition conditi
 
 NNI_INLINE Error::Error() : Error(Errc::internal, "no error") {}
 
-NNI_INLINE Error::Error(Errc code, std::string message)
-    : system_error(make_error_code(code)), message_(std::move(message)) {}
+NNI_INLINE Error::Error(Errc code, const std::string& message)
+    : system_error(make_error_code(code)), message_(printable(message, LineEnds::kept)) {}
 
 NNI_INLINE Error::Error(boost::system::error_code code, const std::string& message)
-    : system_error(code), message_(message + ": " + code.message()) {}
+    : system_error(code), message_(printable(message + ": " + code.message(), LineEnds::kept)) {}
 
 NNI_INLINE ConfigError::ConfigError(std::vector<Problem> problems)
     : Error(Errc::config_invalid, detail::joined(problems)), problems_(std::move(problems)) {}
@@ -16454,6 +17830,36 @@ NNI_INLINE ConfigError config_error(std::string key, std::string reason) {
   return ConfigError(std::move(problems));
 }
 
+NNI_INLINE bool is_transient_errno(int number) noexcept {
+  switch (number) {
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+    case ENOMEM:
+    case ENOBUFS:
+    case ENOSPC:
+    case EDQUOT:
+    case EROFS:
+    case EIO:
+    case ETXTBSY:
+    case ETIMEDOUT:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case ECONNABORTED:
+    case EPIPE:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ENETDOWN: return true;
+    default: return false;
+  }
+}
+
+NNI_INLINE bool is_transient(const std::exception& error) noexcept {
+  if (const auto* known = dynamic_cast<const boost::system::system_error*>(&error))
+    return known->code() == make_error_condition(Condition::transient);
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+}
+
 NNI_INLINE std::string describe(std::exception_ptr failure) {
   if (!failure) return "no failure";
   try {
@@ -16466,6 +17872,31 @@ NNI_INLINE std::string describe(std::exception_ptr failure) {
 }
 
 }  // namespace nni
+
+// See nni/core/macros.hpp.
+#if !NNI_HEADER_ONLY
+char nni_some_units_are_header_only_and_others_compiled = 0;
+#endif
+
+// ---- nni/core/impl/foreign_call.ipp
+
+namespace nni::detail {
+
+NNI_INLINE void throw_named(std::string_view whose) {
+  const std::string threw = std::string(whose) + " threw ";
+  try {
+    throw;
+  } catch (const boost::system::system_error& error) {
+    if (error.code() == boost::system::errc::operation_canceled) throw;
+    throw Error(error.code(), threw + "an exception: " + error.what());
+  } catch (const std::exception& error) {
+    throw Error(Errc::internal, threw + "an exception: " + error.what());
+  } catch (...) {
+    throw Error(Errc::internal, threw + "something that is no std::exception");
+  }
+}
+
+}  // namespace nni::detail
 
 // ---- nni/core/impl/ids.ipp
 
@@ -16500,16 +17931,18 @@ NNI_INLINE std::uint64_t inverse_modulo(std::uint64_t value, std::uint64_t modul
 inline constexpr std::uint64_t first_id_range = 26ULL * 36 * 36 * 36 * 36;
 inline constexpr std::string_view id_letters = "abcdefghijklmnopqrstuvwxyz0123456789";
 
-NNI_INLINE std::string random_text(std::size_t length) {
-  CounterRandom random(random_seed(), ParameterId{0});
-  std::string text(1, id_letters[random.below(26)]);
-  while (text.size() < length) text += id_letters[random.below(id_letters.size())];
-  return text;
-}
-
 }  // namespace detail
 
-NNI_INLINE ExperimentId ExperimentId::random() { return ExperimentId{detail::random_text(8)}; }
+NNI_INLINE ExperimentId ExperimentId::random() {
+  // Not with `CounterRandom`, whose header needs this one.
+  std::uint64_t bits = 0;
+  if (::getentropy(&bits, sizeof bits) != 0)
+    throw Error(Errc::internal, "the system has no source of randomness (getentropy)");
+  // 26 * 36^7 texts are 2^41: the remainder prefers none of them by more than 2^-23.
+  std::string text(1, detail::id_letters[bits % 26]);
+  for (bits /= 26; text.size() < 8; bits /= 36) text += detail::id_letters[bits % 36];
+  return ExperimentId{std::move(text)};
+}
 
 NNI_INLINE std::string to_string(TrialId trial) {
   std::uint64_t index = trial.number - 1;
@@ -16841,6 +18274,50 @@ NNI_INLINE std::optional<double> metric_scalar(std::string_view value) {
 
 }  // namespace nni
 
+// ---- nni/core/impl/outcome.ipp
+
+namespace nni {
+
+NNI_INLINE std::optional<double> final_number(const TrialJobDetail& trial) {
+  if (!trial.final_value) return std::nullopt;
+  const std::optional<double> number = metric_scalar(*trial.final_value);
+  return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
+NNI_INLINE TrialOutcome outcome_of(const TrialJobDetail& trial, std::span<const double> history) {
+  TrialOutcome outcome;
+  outcome.trial = trial.trial;
+  outcome.parameter = trial.parameter;
+  outcome.parameters = trial.parameters;
+  outcome.status = trial.status;
+  outcome.value = final_number(trial);
+  if (trial.final_value && !outcome.value && outcome.status == TrialJobStatus::succeeded)
+    outcome.status = TrialJobStatus::failed;
+  if (!trial.final_value && outcome.status == TrialJobStatus::early_stopped) {
+    const auto last =
+        std::find_if(history.rbegin(), history.rend(), [](double number) { return std::isfinite(number); });
+    if (last != history.rend()) outcome.value = *last;
+  }
+  return outcome;
+}
+
+NNI_INLINE std::string why_no_value(const TrialJobDetail& trial) {
+  if (trial.status != TrialJobStatus::succeeded || final_number(trial)) return {};
+  if (!trial.final_value) return "it reported no final result";
+  constexpr std::size_t longest = 60;
+  std::string text = trial.final_value->substr(0, longest);
+  for (char& letter : text)
+    if (letter < ' ' || letter > '~') letter = '?';
+  if (trial.final_value->size() > longest) text += "...";
+  if (metric_scalar(*trial.final_value)) return "its final result is not a finite number: " + text;
+  const std::size_t first = trial.final_value->find_first_not_of(" \t\r\n");
+  if (first != std::string::npos && (*trial.final_value)[first] == '{')
+    return "its final result has no number under \"default\": " + text;
+  return "its final result is not a number: " + text;
+}
+
+}  // namespace nni
+
 // ---- nni/core/impl/parameters.ipp
 
 namespace nni {
@@ -16942,6 +18419,61 @@ NNI_INLINE boost::json::value Parameters::get_value(std::string_view name) const
 
 NNI_INLINE std::ostream& operator<<(std::ostream& out, const Parameters& parameters) {
   return out << parameters.text();
+}
+
+}  // namespace nni
+
+// ---- nni/core/impl/printable.ipp
+
+namespace nni {
+
+namespace detail {
+
+NNI_INLINE Letter next_letter(std::string_view text) {
+  const auto byte = [text](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return {1, first};
+  const std::size_t length = first >= 0xf0 && first < 0xf8 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
+  if (length == 0 || first >= 0xf8 || length > text.size()) return {1, 0xfffd};
+  char32_t code = first & (0xffU >> (length + 1));
+  for (std::size_t at = 1; at < length; ++at) {
+    if ((byte(at) & 0xc0U) != 0x80U) return {1, 0xfffd};
+    code = code << 6U | (byte(at) & 0x3fU);
+  }
+  return {length, code};
+}
+
+/// True for a letter that a terminal does not simply show.
+NNI_INLINE bool commands_terminal(char32_t code) noexcept {
+  if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xfffd || code > 0x10ffff) return true;
+  if (code < 0x61c) return false;
+  // Marks of direction, separators of lines, letters that nobody sees, halves of pairs.
+  return code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+         (code >= 0x2066 && code <= 0x2069) || code == 0xfeff || (code >= 0xd800 && code < 0xe000) ||
+         (code >= 0xe0000 && code < 0xe0080);
+}
+
+}  // namespace detail
+
+NNI_INLINE std::string printable(std::string_view text, LineEnds ends) {
+  const bool is_plain = std::all_of(text.begin(), text.end(), [](char byte) { return byte >= ' ' && byte < '\x7f'; });
+  if (is_plain) return std::string(text);
+  std::string clean;
+  clean.reserve(text.size());
+  while (!text.empty()) {
+    const detail::Letter letter = detail::next_letter(text);
+    const bool is_end = letter.code == '\n' || letter.code == '\t';
+    if (is_end && ends == LineEnds::kept)
+      clean += static_cast<char>(letter.code);
+    else if (is_end || letter.code == '\r')
+      clean += ' ';
+    else if (detail::commands_terminal(letter.code))
+      clean += '?';
+    else
+      clean += text.substr(0, letter.bytes);
+    text.remove_prefix(letter.bytes);
+  }
+  return clean;
 }
 
 }  // namespace nni
@@ -17084,6 +18616,7 @@ NNI_INLINE void check_choice(const Dimension& dimension, const std::string& key,
   }
   const bool branches = dimension.options.front().is_branch();
   std::set<std::string_view> names;
+  std::set<std::string> values;
   for (std::size_t index = 0; index < dimension.options.size(); ++index) {
     const ChoiceOption& option = dimension.options[index];
     const std::string place = key + "._value[" + std::to_string(index) + "]";
@@ -17094,7 +18627,12 @@ NNI_INLINE void check_choice(const Dimension& dimension, const std::string& key,
     }
     if (option.number() && !std::isfinite(*option.number()))
       problems.add(place, "is " + option.text() + ", but must be a finite number");
-    if (!branches) continue;
+    if (!branches) {
+      const std::string value = option.number() ? to_json_text(*option.number()) : option.text();
+      if (!values.insert(value).second)
+        problems.add(place, "is a second option " + option.text() + "; give every value once");
+      continue;
+    }
     if (!names.insert(option.name()).second)
       problems.add(place, "is a second branch named \"" + option.name() + "\"; give every branch a name of its own");
     check_dimensions(option.dimensions(), key + "." + option.name(), problems);
@@ -17705,6 +19243,15 @@ NNI_INLINE void make_directories(const std::filesystem::path& wanted, files::Sys
                                           "; choose a directory that you may write");
 }
 
+NNI_INLINE void make_home(const std::filesystem::path& home, files::System& system) {
+  make_directories(home, system);
+  files::require_own_directory(home);
+  // Before it is made: nothing is made in what a link stands for.
+  if (const auto refused = files::check_directory(home / "db", false))
+    throw storage_error("the directory " + (home / "db").string() + " cannot be used", refused);
+  make_directories(home / "db", system);
+}
+
 NNI_INLINE void refuse_beside(const std::filesystem::path& mine, const std::string& other) {
   std::error_code ignored;
   const std::filesystem::path there = mine.parent_path() / other;
@@ -17722,28 +19269,36 @@ NNI_INLINE void refuse_beside(const std::filesystem::path& mine, const std::stri
 
 namespace nni::datastore::detail {
 
+/// Bytes of a line at most: a file of somebody else may hold one that never ends.
+inline constexpr std::size_t longest_line = 64 * 1024 * 1024;
+
 /// Gives the lines of a file one after the other.
 class JournalLineSource {
  public:
   /// @param limit  where it ends if the file does not end before
   JournalLineSource(const JournalFile& journal, std::uint64_t limit) : journal_(journal), limit_(limit) {}
 
-  /// @param line  set to the next line, without its newline; at the end to what follows the last newline
+  /// @param line  set to the next line, without its newline; at the end to what follows the last newline. Empty for
+  ///              one that is longer than any that this library writes
   /// @returns     false at the end
   bool next(std::string_view& line) {
     offset_ = begin_ + at_;
+    line = {};
+    bool is_too_long = false;
     for (;;) {
       const void* const found = std::memchr(bytes_.data() + searched_, '\n', bytes_.size() - searched_);
       if (found != nullptr) {
         const auto end = static_cast<std::size_t>(static_cast<const char*>(found) - bytes_.data());
-        line = std::string_view(bytes_).substr(at_, end - at_);
+        if (!is_too_long) line = std::string_view(bytes_).substr(at_, end - at_);
         at_ = searched_ = end + 1;
         return true;
       }
       searched_ = bytes_.size();
+      if (searched_ - at_ > longest_line) is_too_long = true;
+      if (is_too_long) at_ = searched_;  // no more of it is held
       if (!fill()) break;
     }
-    line = std::string_view(bytes_).substr(at_);
+    if (!is_too_long) line = std::string_view(bytes_).substr(at_);
     return false;
   }
 
@@ -17904,15 +19459,20 @@ NNI_INLINE void JournalFile::open_read_only(const std::filesystem::path& path, c
 NNI_INLINE std::string JournalFile::keep_aside(std::uint64_t from, std::uint64_t to) const {
   // What an earlier cut has kept stays.
   std::string name = path_.string() + ".cut";
-  std::error_code ignored;
-  for (int number = 2; std::filesystem::exists(name, ignored); ++number)
-    name = path_.string() + ".cut" + std::to_string(number);
-  std::string bytes(to - from, '\0');
-  std::size_t got = 0;
   files::File copy;
-  boost::system::error_code failure = file_.read(bytes.data(), bytes.size(), from, got);
-  if (!failure) failure = copy.open(name, files::Access::replace);
-  if (!failure) failure = copy.write(bytes, 0);
+  boost::system::error_code failure = copy.open(name, files::Access::fresh);
+  for (int number = 2; failure == boost::system::errc::file_exists && number < 10'000; ++number) {
+    name = path_.string() + ".cut" + std::to_string(number);
+    failure = copy.open(name, files::Access::fresh);
+  }
+  std::string bytes(std::min<std::uint64_t>(to - from, 1024 * 1024), '\0');
+  for (std::uint64_t at = from; !failure && at < to;) {
+    std::size_t got = 0;
+    failure = file_.read(bytes.data(), std::min<std::uint64_t>(to - at, bytes.size()), at, got);
+    if (!failure) failure = copy.write(std::string_view(bytes).substr(0, got), at - from);
+    if (got == 0) break;
+    at += got;
+  }
   return failure ? std::string() : "; what was cut off is kept in " + name;
 }
 
@@ -18083,6 +19643,11 @@ NNI_INLINE bool JournalIndex::take_in(const ProfileChanged& event, std::uint64_t
 }
 
 NNI_INLINE bool JournalIndex::take_in(const TrialOrdered& event, std::uint64_t offset) {
+  // Trials are numbered in their order, and each takes a line: no number makes room for more trials than that.
+  constexpr std::uint64_t slack = 100'000;
+  if (event.trial.number == 0 || event.trial.number > offset + slack)
+    throw Error(Errc::internal, "trial " + std::to_string(event.trial.number) + " is ordered behind " +
+                                    std::to_string(entries_.size()) + " others");
   if (event.trial.number > entries_.size()) entries_.resize(event.trial.number);
   Live& trial = live_[event.trial.number];
   trial.trial.ordered(event);
@@ -18307,7 +19872,8 @@ class MemberReader {
   void run(RunId& run) noexcept {
     number("trial", run.trial.number);
     number("attempt", run.attempt);
-    if (run.trial.number == 0) fail();
+    // Far from the last number: further attempts follow.
+    if (run.trial.number == 0 || run.attempt > std::numeric_limits<std::uint32_t>::max() / 2) fail();
   }
   void last_json(std::string_view key, std::string& json) {
     if (next_is(key)) {
@@ -18430,7 +19996,9 @@ NNI_INLINE void read_members(MemberReader& in, RunEnded& event) {
   in.flag("last", event.final_attempt);
   in.word("how", parse_word<EndKind, EndKind::lost>, event.end.kind);
   in.number("code", event.end.code);
-  in.word("why", parse_word<StopReason, StopReason::experiment_end>, event.end.why);
+  StopReason why = StopReason::user;
+  in.word("why", parse_word<StopReason, StopReason::experiment_end>, why);
+  if (event.end.kind == EndKind::killed) event.end.why = why;
   in.number("retries", event.retries);
   std::int64_t pause = 0;
   in.number("pause_ns", pause);
@@ -18771,7 +20339,7 @@ NNI_INLINE OpenedFiles<JournalRecorder, JournalReader> JournalFiles::open(
     state->file.open_read_only(path, ExperimentId(id), system_, visit);
   } else {
     refuse_beside(path, "nni.sqlite");
-    make_directories(path.parent_path(), *system_);
+    make_home(home, *system_);
     NNI_CRASH_POINT("creation of the store");
     OwnerLock lock(home);
     refuse_beside(path, "nni.sqlite");  // another kind may have begun meanwhile
@@ -18936,7 +20504,7 @@ NNI_INLINE void write_members(MemberWriter out, const MetricReceived& event, std
 NNI_INLINE void write_members(MemberWriter out, const RunEnded& event, std::uint64_t) {
   out.kind("ended").run(event.run).time("at", event.at).text("status", to_string(event.status));
   out.flag("last", event.final_attempt).text("how", to_string(event.end.kind));
-  out.number("code", event.end.code).text("why", to_string(event.end.why));
+  out.number("code", event.end.code).text("why", to_string(event.end.why.value_or(StopReason::user)));
   out.number("retries", event.retries).number("pause_ns", event.pause.count());
   if (event.losses != 0) out.number("losses", event.losses);
   out.text("message", event.end.message).end();
@@ -19114,9 +20682,9 @@ NNI_INLINE UnfinishedTrial OpenTrial::unfinished(std::span<const Metric> values)
   intent.started = started_at.has_value();
   intent.placement = placement;
   result.final_value = detail.final_value;
+  for (const Metric& metric : values) result.seen.insert(metric);
   for (const Metric& metric : values) {
     if (metric.kind != MetricKind::intermediate) continue;
-    ++result.intermediates;
     result.history.push_back(metric.scalar().value_or(std::nan("")));
   }
   return result;
@@ -19128,17 +20696,17 @@ NNI_INLINE UnfinishedTrial OpenTrial::unfinished(std::span<const Metric> values)
 
 #include <sys/file.h>
 
-#include <fstream>
 #include <sstream>
 
 namespace nni::datastore::detail {
 
-NNI_INLINE std::string first_line(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  return line;
+/// The first line of a text that a descriptor gives, as far as it is worth showing; closes it.
+NNI_INLINE std::string first_line(int descriptor) {
+  std::string text;
+  static_cast<void>(files::read_and_close(descriptor, 4096, false, text));
+  return text.substr(0, text.find('\n'));
 }
+NNI_INLINE std::string first_line(const char* file) { return first_line(files::open_any(file, O_RDONLY)); }
 
 /// The start of this process: the kernel counts ticks since the start of the machine.
 NNI_INLINE TimePoint process_start() {
@@ -19150,10 +20718,11 @@ NNI_INLINE TimePoint process_start() {
   for (int skipped = 0; skipped < 20; ++skipped) fields >> field;
   const long long ticks = std::atoll(field.c_str());
 
-  std::ifstream machine("/proc/stat");
-  long long booted = 0;
-  while (machine >> field)
-    if (field == "btime") machine >> booted;
+  std::string machine;
+  static_cast<void>(
+      files::read_and_close(files::open_any("/proc/stat", O_RDONLY), std::size_t{1} << 24, false, machine));
+  const std::size_t boot = machine.find("\nbtime ");
+  const long long booted = boot == std::string::npos ? 0 : std::atoll(machine.c_str() + boot + 7);
   return from_epoch_ms(booted * 1000 + ticks * 1000 / ::sysconf(_SC_CLK_TCK));
 }
 
@@ -19181,7 +20750,7 @@ NNI_INLINE std::string owner_text(const Owner& owner) {
 /// Who holds a lock, for people. The file may be empty when its owner has only just made it.
 NNI_INLINE std::string describe_owner(const std::filesystem::path& file) {
   boost::system::error_code failure;
-  const json::value parsed = parse_json(first_line(file), failure);
+  const json::value parsed = parse_json(first_line(files::open_own(file.c_str(), O_RDONLY)), failure);
   const json::object* members = failure ? nullptr : parsed.if_object();
   const auto text = [members](std::string_view key) {
     const json::value* value = members != nullptr ? members->if_contains(key) : nullptr;
@@ -19196,21 +20765,19 @@ NNI_INLINE std::string describe_owner(const std::filesystem::path& file) {
          to_local_string(from_epoch_ms(number("since"))) + ")";
 }
 
-NNI_INLINE Error cannot_lock(const std::filesystem::path& path, const char* what) {
-  return Error(
-      Errc::storage_failed,
-      std::string(what) + " " + path.string() + ": " +
-          boost::system::error_code(errno, boost::system::generic_category()).message() +
-          "; choose a directory that you may write");
+NNI_INLINE Error cannot_lock(const std::filesystem::path& path, const char* what, boost::system::error_code reason) {
+  return Error(Errc::storage_failed,
+               std::string(what) + " " + path.string() + ": " + reason.message() +
+                   (reason.category() == files::refusal_category() ? "" : "; choose a directory that you may write"));
 }
 
 NNI_INLINE OwnerLock::OwnerLock(const std::filesystem::path& directory) : path_(directory / "owner") {
   for (;;) {
-    const int file = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (file < 0) throw cannot_lock(path_, "cannot open");
+    const int file = files::open_own(path_.c_str(), O_RDWR | O_CREAT, 0644);
+    if (file < 0) throw cannot_lock(path_, "cannot open", files::error_of(file));
     if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
       const bool held = errno == EWOULDBLOCK;
-      const Error other = cannot_lock(path_, "cannot lock");
+      const Error other = cannot_lock(path_, "cannot lock", files::error_of(-errno));
       ::close(file);
       if (!held) throw other;
       throw Error(
@@ -19220,7 +20787,7 @@ NNI_INLINE OwnerLock::OwnerLock(const std::filesystem::path& directory) : path_(
     // Its last owner removes the file while it still holds the lock: what was locked may be gone by now.
     struct stat locked{};
     struct stat named{};
-    if (::fstat(file, &locked) == 0 && ::stat(path_.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&
+    if (::fstat(file, &locked) == 0 && ::lstat(path_.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&
         locked.st_dev == named.st_dev) {
       file_ = file;
       break;
@@ -19229,7 +20796,7 @@ NNI_INLINE OwnerLock::OwnerLock(const std::filesystem::path& directory) : path_(
   }
   const std::string text = owner_text(Owner::current());
   if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    const Error failure = cannot_lock(path_, "cannot write");
+    const Error failure = cannot_lock(path_, "cannot write", files::error_of(-errno));
     ::unlink(path_.c_str());
     ::close(std::exchange(file_, -1));
     throw failure;
@@ -19901,12 +21468,26 @@ NNI_INLINE Database::Database(std::filesystem::path file, Mode mode, const std::
   if (mode == Mode::create) flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
   if (mode == Mode::read_write) flags |= SQLITE_OPEN_READWRITE;
   if (mode == Mode::read_only) flags |= SQLITE_OPEN_READONLY;
-  const int failed = sqlite3_open_v2(file_.c_str(), &handle_, flags, layer.empty() ? nullptr : layer.c_str());
+  // A link in the place of the file is refused; SQLite refuses one anywhere in the path, and those above are the user's.
+  std::filesystem::path name = file_;
+#if defined(SQLITE_OPEN_NOFOLLOW)
+  std::error_code missing;
+  const std::filesystem::path above = std::filesystem::canonical(file_.parent_path(), missing);
+  if (!missing) {
+    flags |= SQLITE_OPEN_NOFOLLOW;
+    name = above / file_.filename();
+  }
+#endif
+  const int failed = sqlite3_open_v2(name.c_str(), &handle_, flags, layer.empty() ? nullptr : layer.c_str());
   if (failed != SQLITE_OK) {
     const Error failure = sqlite_error(file_, failed, handle_ != nullptr ? sqlite3_errmsg(handle_) : nullptr);
     sqlite3_close_v2(handle_);
     throw failure;
   }
+#if defined(SQLITE_DBCONFIG_TRUSTED_SCHEMA)
+  // The file may come from somebody else: nothing in its schema calls functions that have effects.
+  sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+#endif
   // Readers from outside hold locks for moments only.
   sqlite3_busy_timeout(handle_, 5000);
   // A hook of our own replaces SQLite's, which would checkpoint inside of commits and hide its failures.
@@ -19979,8 +21560,6 @@ NNI_INLINE void Database::leave_log() noexcept {
 
 // ---- nni/datastore/detail/impl/sqlite_reader.ipp
 
-#include <bit>
-
 #if NNI_WITH_SQLITE
 
 namespace nni::datastore::detail {
@@ -20039,7 +21618,7 @@ NNI_INLINE Placement parse_placement(std::string_view text) {
     placement.node = std::string(parsed.at("node").as_string());
     if (const json::value* gpus = parsed.as_object().if_contains("gpus"))
       placement.gpus = json::value_to<std::vector<int>>(*gpus);
-  } catch (const boost::system::system_error&) {
+  } catch (const std::exception&) {  // what Boost.JSON throws depends on its version
     throw damaged_record("a placement", text);
   }
   return placement;
@@ -20067,7 +21646,9 @@ NNI_INLINE StopReason parse_stop_reason(std::string_view name) {
 }
 
 NNI_INLINE MetricKind parse_metric_kind(std::string_view name) {
-  return name == to_string(MetricKind::final) ? MetricKind::final : MetricKind::intermediate;
+  for (const MetricKind kind : {MetricKind::intermediate, MetricKind::final})
+    if (to_string(kind) == name) return kind;
+  throw damaged_record("the kind of a value", name);
 }
 
 // The joins follow row numbers, so a page is a walk along three trees at once.
@@ -20075,8 +21656,8 @@ inline constexpr std::string_view select_trials =
     "SELECT t.number, t.parameter, t.ordered_at, t.event_row, t.status, t.attempts, t.final_value, e.data, "
     "e.trialJobId,"
     " r.attempt, r.session, r.intended_at, r.placement, r.job, r.started_at, r.url, r.directory, r.ended_at, r.ended,"
-    " r.code, r.why, r.message, r.metrics_first, r.metrics_last, r.retries, r.pause_ns, r.losses, r.tags"
-    " FROM nni_trials t JOIN TrialJobEvent e ON e.rowid = t.event_row"
+    " r.code, r.why, r.message, r.metrics_first, r.metrics_last, r.retries, r.pause_ns, r.losses, r.tags, e.rowid"
+    " FROM nni_trials t LEFT JOIN TrialJobEvent e ON e.rowid = t.event_row"
     " LEFT JOIN nni_runs r ON r.trial = t.number AND r.attempt = t.attempts - 1 WHERE ";
 
 NNI_INLINE SqliteReader::SqliteReader(Database& database)
@@ -20107,7 +21688,12 @@ NNI_INLINE StoredTrial read_trial(const Statement& row) {
   result.event_row = row.integer(3);
   const auto status = parse_trial_status(row.text(4));
   if (!status) throw damaged_record("a trial's status", row.text(4));
-  detail.attempts = static_cast<std::uint32_t>(row.integer(5));
+  const std::int64_t attempts = row.integer(5);
+  // Every trial has the event of its order; one without it would be left out of a page, and of a copy.
+  if (row.is_null(28)) throw damaged_record("a trial without its first event", to_string(detail.trial));
+  if (attempts < 0 || attempts > std::numeric_limits<std::int32_t>::max())
+    throw damaged_record("a count of attempts", row.text(5));
+  detail.attempts = static_cast<std::uint32_t>(attempts);
   if (!row.is_null(6)) detail.final_value = std::string(row.text(6));
   detail.parameters = parameters_of_record(row.text(7));
   result.id = row.text(8);
@@ -20226,10 +21812,13 @@ NNI_INLINE std::vector<TrialId> SqliteReader::best_trials(const TrialQuery& quer
 NNI_INLINE TrialPage SqliteReader::best(const TrialQuery& query) {
   TrialPage page;
   for (const TrialId trial : best_trials(query))
-    if (page.trials.size() < query.limit)
-      page.trials.push_back(std::move(row_of(trial)->trial.detail));
-    else
+    if (page.trials.size() < query.limit) {
+      std::optional<StoredTrial> found = row_of(trial);
+      if (!found) throw damaged_record("a trial that cannot be found again", to_string(trial));
+      page.trials.push_back(std::move(found->trial.detail));
+    } else {
       page.more = true;
+    }
   return page;
 }
 
@@ -20288,7 +21877,7 @@ NNI_INLINE ProfileChanged SqliteReader::profile() {
   ProfileChanged result;
   Statement row = database_.prepare(
       "SELECT p.params, p.id, p.startTime, p.endTime, p.logDir, p.nextSequenceId, x.name, x.seed, x.status, x.message,"
-      " x.duration_ns FROM ExperimentProfile p, nni_experiment x ORDER BY p.revision DESC LIMIT 1");
+      " x.duration_ns FROM ExperimentProfile p, nni_experiment x WHERE x.rowid = 1 ORDER BY p.revision DESC LIMIT 1");
   if (!row.next()) return result;
   result.params = row.text(0);
   result.id = ExperimentId(std::string(row.text(1)));
@@ -20320,7 +21909,10 @@ NNI_INLINE std::vector<ResultImported> SqliteReader::imported() {
     const json::value history = parse_json(row.text(2), failure);
     const json::array* values = failure ? nullptr : history.if_array();
     if (values == nullptr) throw damaged_record("an imported result", row.text(2));
-    for (const json::value& value : *values) result.history.push_back(value.to_number<double>());
+    for (const json::value& value : *values) {
+      result.history.push_back(value.to_number<double>(failure));
+      if (failure) throw damaged_record("an imported result", row.text(2));
+    }
   }
   return results;
 }
@@ -20334,6 +21926,7 @@ NNI_INLINE ExperimentSnapshot SqliteReader::snapshot(std::vector<StoredTrial>* o
   std::vector<TrialId> unfinished;
   Statement row = database_.prepare("SELECT number, status FROM nni_trials ORDER BY number");
   while (row.next()) {
+    if (row.integer(0) <= 0) throw damaged_record("the number of a trial", row.text(0));
     const TrialId trial{static_cast<std::uint64_t>(row.integer(0))};
     const auto status = parse_trial_status(row.text(1));
     if (!status) throw damaged_record("a trial's status", row.text(1));
@@ -20613,7 +22206,7 @@ NNI_INLINE void SqliteRecorder::keep_earlier(const Metric& metric) {
   const auto number = static_cast<std::int64_t>(metric.run.trial.number);
   Statement known = database_.prepare(
       "SELECT 1 FROM nni_earlier_metrics WHERE trial = ? AND attempt = ? AND type = ? AND sequence = ?"
-      " AND (type <> 'FINAL' OR data = ?)");
+      " AND data = ?");
   known.integer(1, number).integer(2, metric.run.attempt).text(3, to_string(metric.kind));
   known.integer(4, metric.sequence).text(5, scratch_);
   if (known.next()) return;
@@ -20638,7 +22231,8 @@ NNI_INLINE void SqliteRecorder::write_run(const StoredTrial& stored) {
   put_run_.integer_or_null(10, time(trial.ended_at));
   if (trial.ended_at) {
     put_run_.text(11, to_string(trial.end.kind)).integer(12, trial.end.code);
-    put_run_.text_or_null(13, trial.end.kind == EndKind::killed ? to_string(trial.end.why) : std::string_view());
+    put_run_.text_or_null(
+        13, trial.end.kind == EndKind::killed && trial.end.why ? to_string(*trial.end.why) : std::string_view());
     put_run_.text_or_null(14, trial.end.message);
   } else {
     put_run_.null(11).null(12).null(13).null(14);
@@ -20813,6 +22407,14 @@ NNI_INLINE void SqliteSchema::drop_indexes(Database& database) {
 
 namespace nni::datastore::detail {
 
+/// Refuses links and everything else that is no file in the place of the files that SQLite opens.
+NNI_INLINE void require_plain_files(const std::filesystem::path& file, bool to_write) {
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+    const std::string name = file.string() + suffix;
+    if (const auto refused = files::check_own(name, to_write)) throw storage_error("cannot open " + name, refused);
+  }
+}
+
 NNI_INLINE SqliteView::SqliteView(const std::filesystem::path& file, const std::string& layer)
     : database_(file, Database::Mode::read_only, layer), reader_(database_) {}
 
@@ -20826,6 +22428,7 @@ NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
       throw Error(
           Errc::not_found,
           "there is no experiment " + id + ": " + file.string() + " does not exist; check the directory and the id");
+    require_plain_files(file, false);
     Database check(file, Database::Mode::read_only, options_.vfs);
     if (!SqliteSchema::exists(check))
       throw Error(Errc::not_found, "experiment " + id + " has no records yet: " + file.string() + " is empty");
@@ -20834,11 +22437,12 @@ NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
     return result;
   }
   refuse_beside(file, "nni.journal");
-  make_directories(file.parent_path());
+  make_home(home);
   NNI_CRASH_POINT("creation of the store");
   OwnerLock lock(home);
   refuse_beside(file, "nni.journal");  // another kind may have begun meanwhile
   NNI_CRASH_POINT("creation of the store");
+  require_plain_files(file, true);
   result.recorder = std::make_unique<SqliteRecorder>(file, std::move(lock), Owner::current(), options_);
   result.snapshot = result.recorder->restore();
   result.reader = std::make_unique<SqliteView>(file, options_.vfs);
@@ -20893,6 +22497,87 @@ NNI_INLINE sqlite3_file* as_file(const std::unique_ptr<std::max_align_t[]>& memo
   return reinterpret_cast<sqlite3_file*>(memory.get());
 }
 
+/// The checksum of a log: two sums that feed each other, over pairs of words.
+class LogSum {
+ public:
+  explicit LogSum(bool big_endian) noexcept : big_endian_(big_endian) {}
+
+  void add(const char* bytes, std::size_t size) noexcept {
+    for (std::size_t at = 0; at < size; at += 8) {
+      first_ += word(bytes + at, big_endian_) + second_;
+      second_ += word(bytes + at + 4, big_endian_) + first_;
+    }
+  }
+  /// @param bytes  the two sums as the file has them, always big-endian
+  [[nodiscard]] bool equals(const char* bytes) const noexcept {
+    return word(bytes, true) == first_ && word(bytes + 4, true) == second_;
+  }
+  [[nodiscard]] static std::uint32_t word(const char* bytes, bool big_endian) noexcept {
+    std::uint32_t value = 0;
+    for (int at = 0; at < 4; ++at) value = value << 8 | static_cast<unsigned char>(bytes[big_endian ? at : 3 - at]);
+    return value;
+  }
+
+ private:
+  bool big_endian_;
+  std::uint32_t first_ = 0;
+  std::uint32_t second_ = 0;
+};
+
+/// Finds the intact part of a log that comes in pieces.
+class LogScan {
+ public:
+  /// Looks at bytes of the log.
+  /// @param bytes  the log from `result().bytes` on, at least as far as it was seen before
+  void add(std::string_view bytes) {
+    if (result_.bytes == 0) {
+      if (ended_ || bytes.size() < header_size || (ended_ = !take_header(bytes.substr(0, header_size)))) return;
+      bytes.remove_prefix(header_size);
+    }
+    const std::size_t size = frame_header_size + result_.page_size;
+    for (; !ended_ && bytes.size() >= size; bytes.remove_prefix(size)) ended_ = !take_frame(bytes.data());
+  }
+  /// True when nothing behind can be intact.
+  [[nodiscard]] bool ended() const noexcept { return ended_; }
+  [[nodiscard]] const IntactLog& result() const noexcept { return result_; }
+
+ private:
+  static constexpr std::size_t header_size = 32;
+  static constexpr std::size_t frame_header_size = 24;
+
+  bool take_header(std::string_view bytes) {
+    const std::uint32_t magic = LogSum::word(bytes.data(), true);
+    if ((magic & ~std::uint32_t{1}) != 0x377f0682) return false;
+    sum_ = LogSum((magic & 1) != 0);
+    sum_.add(bytes.data(), 24);
+    if (!sum_.equals(bytes.data() + 24)) return false;
+    const std::size_t page = LogSum::word(bytes.data() + 8, true);
+    // SQLite knows no others, and takes such a log for empty; the sums go over pairs of words.
+    if (page < 512 || page > 65'536 || !std::has_single_bit(page)) return false;
+    salts_ = bytes.substr(16, 8);
+    result_.page_size = page;
+    result_.bytes = header_size;
+    return true;
+  }
+  bool take_frame(const char* frame) {
+    // The salts of the header: others are left over from before the log began again.
+    if (!std::equal(frame + 8, frame + 16, salts_.data())) return false;
+    sum_.add(frame, 8);
+    sum_.add(frame + frame_header_size, result_.page_size);
+    if (!sum_.equals(frame + 16)) return false;
+    result_.bytes += frame_header_size + result_.page_size;
+    ++result_.frames;
+    result_.pages.insert(LogSum::word(frame, true));
+    if (const std::uint32_t size = LogSum::word(frame + 4, true); size != 0) result_.database_pages = size;
+    return true;
+  }
+
+  IntactLog result_;
+  LogSum sum_{false};
+  std::string salts_;
+  bool ended_ = false;
+};
+
 NNI_INLINE WriteAheadLog::WriteAheadLog(Database& database) {
   // SQLite makes the log at the first transaction after the journal mode was changed, be it one that only reads.
   database.run("SELECT 1 FROM sqlite_master LIMIT 1");
@@ -20924,21 +22609,27 @@ NNI_INLINE void WriteAheadLog::require_certain() const {
   if (doubtful_) throw sqlite_error(path_, SQLITE_IOERR_FSYNC, "its last sync failed");
 }
 
-NNI_INLINE std::string WriteAheadLog::content() {
+NNI_INLINE IntactLog WriteAheadLog::read(std::string& bytes) {
   sqlite3_int64 size = 0;
   require_done(as_file(file_)->pMethods->xFileSize(as_file(file_), &size), nullptr);
-  std::string bytes(static_cast<std::size_t>(size), '\0');
-  for (std::size_t at = 0; at < bytes.size(); at += log_chunk) {
-    const int part = static_cast<int>(std::min(log_chunk, bytes.size() - at));
+  // No further than it is intact: the rest may be any length, and nothing reads it.
+  LogScan scan;
+  for (auto left = static_cast<std::size_t>(size); left > 0 && !scan.ended();) {
+    const std::size_t at = bytes.size();
+    const std::size_t part = std::min(log_chunk, left);
+    bytes.resize(at + part);
     const auto offset = static_cast<sqlite3_int64>(at);
-    require_done(as_file(file_)->pMethods->xRead(as_file(file_), bytes.data() + at, part, offset), nullptr);
+    const int wanted = static_cast<int>(part);
+    require_done(as_file(file_)->pMethods->xRead(as_file(file_), bytes.data() + at, wanted, offset), nullptr);
+    left -= part;
+    scan.add(std::string_view(bytes).substr(scan.result().bytes));
   }
-  return bytes;
+  return scan.result();
 }
 
 NNI_INLINE IntactLog WriteAheadLog::write_again(int frames) {
-  const std::string bytes = content();
-  IntactLog intact = intact_part(bytes);
+  std::string bytes;
+  const IntactLog intact = read(bytes);
   if (intact.frames < frames)
     throw Error(
         Errc::store_corrupt,
@@ -20969,59 +22660,10 @@ NNI_INLINE void require_whole(const std::filesystem::path& file, const IntactLog
   }
 }
 
-/// The checksum of a log: two sums that feed each other, over pairs of words.
-class LogSum {
- public:
-  explicit LogSum(bool big_endian) noexcept : big_endian_(big_endian) {}
-
-  void add(const char* bytes, std::size_t size) noexcept {
-    for (std::size_t at = 0; at < size; at += 8) {
-      first_ += word(bytes + at, big_endian_) + second_;
-      second_ += word(bytes + at + 4, big_endian_) + first_;
-    }
-  }
-  /// @param bytes  the two sums as the file has them, always big-endian
-  [[nodiscard]] bool equals(const char* bytes) const noexcept {
-    return word(bytes, true) == first_ && word(bytes + 4, true) == second_;
-  }
-  [[nodiscard]] static std::uint32_t word(const char* bytes, bool big_endian) noexcept {
-    std::uint32_t value = 0;
-    for (int at = 0; at < 4; ++at) value = value << 8 | static_cast<unsigned char>(bytes[big_endian ? at : 3 - at]);
-    return value;
-  }
-
- private:
-  bool big_endian_;
-  std::uint32_t first_ = 0;
-  std::uint32_t second_ = 0;
-};
-
 NNI_INLINE IntactLog intact_part(const std::string& log) {
-  constexpr std::size_t header = 32;
-  constexpr std::size_t frame_header = 24;
-  IntactLog found;
-  if (log.size() < header) return found;
-  const std::uint32_t magic = LogSum::word(log.data(), true);
-  if ((magic & ~std::uint32_t{1}) != 0x377f0682) return found;
-  LogSum sum((magic & 1) != 0);
-  sum.add(log.data(), 24);
-  if (!sum.equals(log.data() + 24)) return found;
-  const std::size_t page = LogSum::word(log.data() + 8, true);
-  found.page_size = page;
-  found.bytes = header;
-  while (log.size() - found.bytes >= frame_header + page) {
-    const char* const frame = log.data() + found.bytes;
-    // The salts of the header: others are left over from before the log began again.
-    if (!std::equal(frame + 8, frame + 16, log.data() + 16)) break;
-    sum.add(frame, 8);
-    sum.add(frame + frame_header, page);
-    if (!sum.equals(frame + 16)) break;
-    found.bytes += frame_header + page;
-    ++found.frames;
-    found.pages.insert(LogSum::word(frame, true));
-    if (const std::uint32_t size = LogSum::word(frame + 4, true); size != 0) found.database_pages = size;
-  }
-  return found;
+  LogScan scan;
+  scan.add(log);
+  return scan.result();
 }
 
 }  // namespace nni::datastore::detail
@@ -21041,6 +22683,7 @@ NNI_INLINE JobEnd end_of(const TrialJobDetail& trial) {
     case TrialJobStatus::user_canceled: end.why = StopReason::user; break;
     case TrialJobStatus::sys_canceled: end.why = StopReason::experiment_end; break;
     case TrialJobStatus::early_stopped: end.why = StopReason::early_stop; break;
+    case TrialJobStatus::succeeded: end.kind = EndKind::lost; break;  // after its final value
     default: end.kind = is_terminal(trial.status) ? EndKind::threw : EndKind::lost;
   }
   return end;
@@ -21096,6 +22739,11 @@ NNI_INLINE void add_last_run(std::vector<StoreEvent>& events, RunId run, const T
 NNI_INLINE std::vector<StoreEvent> events_of(
     const TrialJobDetail& trial, const std::vector<Metric>& values, const UnfinishedTrial* open) {
   const TimePoint at = trial.submit_time.value_or(TimePoint{});
+  // Each of them takes two events here.
+  constexpr std::uint32_t most_attempts = 1'000'000;
+  if (trial.attempts > most_attempts)
+    throw Error(Errc::store_corrupt, "trial " + to_string(trial.trial) + " has " + std::to_string(trial.attempts) +
+                                         " attempts, which no experiment makes: its record is damaged");
   std::vector<StoreEvent> events;
   events.emplace_back(TrialOrdered(trial.trial, trial.parameter, trial.parameters, at));
   for (std::uint32_t attempt = 0; attempt + 1 < trial.attempts; ++attempt) {
@@ -21119,6 +22767,15 @@ NNI_INLINE ProfileChanged unfinished_copy(const ProfileChanged& profile) {
   result.status = ExperimentStatus::error;
   result.message = "this copy of the experiment was not finished; delete it and make another one";
   return result;
+}
+
+NNI_INLINE void require_all_copied(std::uint64_t copied, const ExperimentSnapshot& snapshot) {
+  std::uint64_t expected = snapshot.unfinished.size();
+  for (const std::uint64_t count : snapshot.by_status) expected += count;
+  if (copied >= expected) return;
+  throw Error(Errc::store_corrupt,
+              "of the " + std::to_string(expected) + " trials of the experiment only " + std::to_string(copied) +
+                  " could be read: its records are damaged; restore them from a copy");
 }
 
 }  // namespace nni::datastore::detail
@@ -21292,13 +22949,15 @@ class Memory::Records {
     entry.trial.started_at = finished.detail.start_time;
     entry.trial.detail = std::move(finished.detail);
     entry.metrics = std::move(finished.metrics);
+    for (const Metric& metric : entry.metrics)
+      if (entry.trial.is_current(metric.run)) entry.trial.seen.insert(metric);
   }
 
   /// A value of a run that has ended, so nobody tracks what of it is known.
   void keep_late(const Metric& metric) {
     const auto is_same = [&metric](const Metric& known) {
       return known.run == metric.run && known.kind == metric.kind && known.sequence == metric.sequence &&
-             (metric.kind == MetricKind::intermediate || known.value == metric.value);
+             known.value == metric.value;
     };
     const auto found = open_.find(metric.run.trial.number);
     if (found == open_.end() && !finished_.contains(metric.run.trial)) throw unknown(metric.run.trial);
@@ -21477,6 +23136,11 @@ namespace nni::detail {
 
 inline constexpr std::size_t board_rows = 10;
 
+template <class Hook, class Argument>
+void call_hook(const char* whose, const Hook& hook, const Argument& argument) {
+  if (hook) call_foreign(whose, [&] { hook(argument); });
+}
+
 NNI_INLINE Board::Board(const ExperimentOptions& options, std::vector<Observer> observers)
     : options_(&options), observers_(std::move(observers)), objectives_(options.direction) {
   wants_progress_ = std::any_of(observers_.begin(), observers_.end(), [](const Observer& observer) {
@@ -21506,14 +23170,14 @@ NNI_INLINE void Board::begin(ProfileChanged profile, const std::filesystem::path
   start.unfitting = unfitting_;
   start.remark = remark_;
   start.resumable = resumable_;
-  for (const Observer& observer : observers_)
-    if (observer.on_start) observer.on_start(start);
+  for (const Observer& observer : observers_) call_hook("the observer's on_start", observer.on_start, start);
 }
 
 NNI_INLINE void Board::rank(const TrialJobDetail& trial) {
   if (trial.status == TrialJobStatus::failed && failures_.size() < board_rows) failures_.push_back(trial);
   if (trial.status != TrialJobStatus::succeeded) return;
   const std::optional<double> value = final_number(trial);
+  if (!value && without_value_++ == 0) no_value_ = why_no_value(trial);
   if (!value) return;
   // Equal values keep the order in which they came, so a run can be repeated.
   const auto place = std::upper_bound(
@@ -21532,7 +23196,7 @@ NNI_INLINE void Board::remember(const TrialJobDetail& trial) { rank(trial); }
 NNI_INLINE void Board::trial_ended(TrialJobDetail trial) {
   rank(trial);
   for (const Observer& observer : observers_)
-    if (observer.on_trial_ended) observer.on_trial_ended(trial);
+    call_hook("the observer's on_trial_ended", observer.on_trial_ended, trial);
 }
 
 NNI_INLINE Progress Board::standing(const LedgerCounts& counts) const {
@@ -21564,8 +23228,7 @@ NNI_INLINE Progress Board::standing(const LedgerCounts& counts) const {
 
 NNI_INLINE void Board::progress(const LedgerCounts& counts) {
   const Progress progress = standing(counts);
-  for (const Observer& observer : observers_)
-    if (observer.on_progress) observer.on_progress(progress);
+  for (const Observer& observer : observers_) call_hook("the observer's on_progress", observer.on_progress, progress);
   if (control_ && control_->watched()) control_->publish(progress);
 }
 
@@ -21607,12 +23270,13 @@ NNI_INLINE Summary Board::end(ExperimentStatus status, std::string message, cons
   summary.unfitting = unfitting_;
   summary.garbage_messages = counts.garbage;
   summary.late_messages = counts.late + unsettled_;
+  summary.without_value = without_value_;
+  summary.no_value = no_value_;
   summary.top = top_;
   summary.failures = failures_;
   summary.trials = std::move(trials);
   publish(counts);
-  for (const Observer& observer : observers_)
-    if (observer.on_end) observer.on_end(summary);
+  for (const Observer& observer : observers_) call_hook("the observer's on_end", observer.on_end, summary);
   return summary;
 }
 
@@ -21715,18 +23379,17 @@ NNI_INLINE std::filesystem::path stderr_file(const TrialJobDetail& trial) {
 }
 
 NNI_INLINE std::vector<Excerpt> read_excerpts(const Summary& summary, std::size_t lines) {
-  constexpr std::streamoff most = 8192;
+  constexpr std::size_t most = 8192;
   std::vector<Excerpt> excerpts;
   for (const TrialJobDetail& trial : summary.failures) {
     Excerpt& excerpt = excerpts.emplace_back();
     const std::filesystem::path file = stderr_file(trial);
-    std::ifstream in(file, std::ios::binary | std::ios::ate);
-    if (file.empty() || !in) continue;
+    std::string text;
+    if (file.empty() || files::read_and_close(files::open_own(file.c_str(), O_RDONLY), most + 1, true, text)) continue;
     excerpt.file = file;
-    const std::streamoff size = in.tellg();
-    in.seekg(std::max<std::streamoff>(0, size - most));
+    std::istringstream in(text);
     std::string line;
-    if (size > most) std::getline(in, line);  // the rest of a line whose beginning is not read
+    if (text.size() > most) std::getline(in, line);  // the rest of a line whose beginning is not read
     while (std::getline(in, line)) {
       if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
       excerpt.lines.push_back(line);
@@ -21810,25 +23473,8 @@ namespace nni::console {
 
 namespace detail {
 
-/// One letter of UTF-8 text.
-struct Letter {
-  std::size_t bytes;
-  char32_t code;  ///< the replacement character where the bytes are not UTF-8
-};
-
-NNI_INLINE Letter next_letter(std::string_view text) {
-  const auto byte = [text](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return {1, first};
-  const std::size_t length = first >= 0xf0 && first < 0xf8 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
-  if (length == 0 || first >= 0xf8 || length > text.size()) return {1, 0xfffd};
-  char32_t code = first & (0xffU >> (length + 1));
-  for (std::size_t at = 1; at < length; ++at) {
-    if ((byte(at) & 0xc0U) != 0x80U) return {1, 0xfffd};
-    code = code << 6U | (byte(at) & 0x3fU);
-  }
-  return {length, code};
-}
+using nni::detail::Letter;
+using nni::detail::next_letter;
 
 NNI_INLINE std::size_t letter_width(char32_t code) {
   struct Range {
@@ -21924,22 +23570,6 @@ NNI_INLINE void add_cells(const boost::json::value& value, const std::string& na
 }
 
 }  // namespace detail
-
-NNI_INLINE std::string printable(std::string_view text) {
-  std::string clean;
-  clean.reserve(text.size());
-  while (!text.empty()) {
-    const detail::Letter letter = detail::next_letter(text);
-    if (letter.code == '\n' || letter.code == '\r' || letter.code == '\t')
-      clean += ' ';
-    else if (letter.code < 0x20 || (letter.code >= 0x7f && letter.code < 0xa0) || letter.code == 0xfffd)
-      clean += '?';
-    else
-      clean += text.substr(0, letter.bytes);
-    text.remove_prefix(letter.bytes);
-  }
-  return clean;
-}
 
 NNI_INLINE std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
@@ -22400,6 +24030,10 @@ NNI_INLINE std::string render_summary(
   if (summary.unfitting != 0)
     add({{"  " + detail::count_of(summary.unfitting, "result") + detail::unfitting_verb(summary.unfitting),
           Look::notice}});
+  if (summary.without_value != 0)
+    add({{"  " + detail::count_of(summary.without_value, "trial") +
+              " succeeded without a value; the first: " + summary.no_value,
+          Look::notice}});
   if (summary.garbage_messages != 0)
     add({{"  " + detail::count_of(summary.garbage_messages, "message") + " of trials could not be understood",
           Look::notice}});
@@ -22487,6 +24121,8 @@ NNI_INLINE std::string View::trial_line(const TrialJobDetail& trial, bool best, 
   if (trial.status == TrialJobStatus::failed) line.push_back({": " + describe_end(trial)});
   const std::optional<double> value = final_number(trial);
   if (value && trial.status == TrialJobStatus::succeeded) line.push_back({": " + short_number(*value)});
+  if (const std::string reason = why_no_value(trial); !reason.empty())
+    line.push_back({" without a value: " + reason, Look::notice});
   if (const auto time = detail::took(trial)) line.push_back({" after " + to_string(*time)});
   if (best) {
     line.push_back({", best so far: ", Look::strong});
@@ -22600,6 +24236,10 @@ NNI_INLINE bool Control::stop() const { return core_->ask(detail::StopExperiment
 NNI_INLINE bool Control::cancel(TrialId trial) const { return core_->ask(detail::CancelTrial{trial}); }
 
 NNI_INLINE bool Control::wait_until_recorded() const {
+  if (core_->is_on_executor())
+    throw Error(Errc::unsupported,
+                "wait_until_recorded was called on the thread that runs the experiment, for instance in an observer, "
+                "where it would wait for itself; call it on another thread");
   auto answer = std::make_shared<std::promise<bool>>();
   std::future<bool> recorded = answer->get_future();
   if (!core_->ask(detail::TellWhenRecorded{std::move(answer)})) return false;
@@ -22630,12 +24270,52 @@ NNI_INLINE ControlCore::ControlCore(const ExperimentOptions& options, bool updat
 }
 
 NNI_INLINE bool ControlCore::ask(Change change) {
+  std::unique_lock lock(mutex_);
+  const auto has_room = [this] {
+    return changes_.size() < most_requests || phase_ != Control::Phase::running ||
+           std::this_thread::get_id() == thread_;
+  };
+  while (phase_ != Control::Phase::ended) {
+    if (const auto* trial = std::get_if<CancelTrial>(&change); trial && cancelled_.contains(trial->trial)) return true;
+    std::shared_ptr<Change>* const same = latest(change);
+    if (same && *same) {
+      **same = std::move(change);
+      return true;
+    }
+    if (!has_room()) {
+      room_.wait(lock, has_room);
+      continue;
+    }
+    if (const auto* trial = std::get_if<CancelTrial>(&change)) cancelled_.insert(trial->trial);
+    changes_.push_back(std::make_shared<Change>(std::move(change)));
+    if (same) *same = changes_.back();
+    if (executor_) post_drain();
+    return true;
+  }
+  return false;
+}
+
+NNI_INLINE bool ControlCore::is_on_executor() const {
   const std::lock_guard lock(mutex_);
-  if (phase_ == Control::Phase::ended) return false;
-  changes_.push_back(std::make_shared<const Change>(std::move(change)));
-  if (executor_ && !std::exchange(posted_, true))
-    boost::asio::post(*executor_, [self = shared_from_this()] { self->drain(); });
-  return true;
+  return phase_ == Control::Phase::running && std::this_thread::get_id() == thread_;
+}
+
+// Where the last request of this kind is kept, if a later one replaces it. A pause and its end are of one kind.
+NNI_INLINE std::shared_ptr<Change>* ControlCore::latest(const Change& change) {
+  if (std::holds_alternative<CancelTrial>(change) || std::holds_alternative<TellWhenRecorded>(change)) return nullptr;
+  const std::size_t kind =
+      std::holds_alternative<ResumeTrials>(change) ? Change(PauseTrials{}).index() : change.index();
+  return &latest_[kind];
+}
+
+NNI_INLINE void ControlCore::forget(const Change& change) {
+  if (std::shared_ptr<Change>* const same = latest(change)) same->reset();
+  if (const auto* trial = std::get_if<CancelTrial>(&change)) cancelled_.erase(trial->trial);
+}
+
+NNI_INLINE void ControlCore::post_drain() {
+  if (!std::exchange(posted_, true))
+    boost::asio::post(*executor_, [self = shared_from_this()] { self->drain(requests_per_turn); });
 }
 
 NNI_INLINE Progress ControlCore::progress() const {
@@ -22650,22 +24330,33 @@ NNI_INLINE Control::Phase ControlCore::phase() const {
 
 NNI_INLINE void ControlCore::begin(boost::asio::any_io_executor executor,
                                    std::function<void(const Change&)> carry_out) {
+  std::size_t asked_before = 0;
   carry_out_ = std::move(carry_out);
   {
     const std::lock_guard lock(mutex_);
     executor_ = std::move(executor);
     phase_ = Control::Phase::running;
+    thread_ = std::this_thread::get_id();
+    asked_before = changes_.size();
   }
-  drain();
+  drain(asked_before);
 }
 
-// What is asked for meanwhile has its own turn: who asks without end must not keep the experiment from running.
-NNI_INLINE void ControlCore::drain() {
+// Requests that are made meanwhile have their own turn: a program that asks without end must not keep the experiment from
+// running.
+NNI_INLINE void ControlCore::drain(std::size_t limit) {
   Requests batch;
   {
     const std::lock_guard lock(mutex_);
-    batch.swap(changes_);
     posted_ = false;
+    thread_ = std::this_thread::get_id();
+    for (; limit != 0 && !changes_.empty(); --limit) {
+      forget(*changes_.front());
+      batch.push_back(std::move(changes_.front()));
+      changes_.pop_front();
+    }
+    if (executor_ && !changes_.empty()) post_drain();
+    room_.notify_all();
   }
   for (const auto& change : batch)
     if (carry_out_) carry_out_(*change);
@@ -22678,6 +24369,9 @@ NNI_INLINE void ControlCore::end() {
     phase_ = Control::Phase::ended;
     executor_.reset();
     dropped.swap(changes_);
+    latest_ = {};
+    cancelled_.clear();
+    room_.notify_all();
   }
   carry_out_ = nullptr;
 }
@@ -22835,6 +24529,7 @@ NNI_INLINE void check(const ExperimentOptions& options, bool needs_command, bool
   detail::check_max_trials(options.max_trials, problems);
   detail::check_duration("max_duration", options.max_duration, problems);
   detail::check_duration("max_trial_duration", options.max_trial_duration, problems);
+  detail::check_duration("platform_outage_limit", options.platform_outage_limit, problems);
   if (options.retry_backoff < Duration::zero())
     problems.add("retry_backoff", to_string(options.retry_backoff) + " is negative; use 0 for no pause");
   if (options.retry_backoff_limit < options.retry_backoff)
@@ -22863,6 +24558,19 @@ NNI_INLINE void check(const ExperimentOptions& options, bool needs_command, bool
       problems.add("environment", "\"" + name + "\" is not the name of a variable");
   problems.throw_if_any();
 }
+
+namespace detail {
+
+NNI_INLINE bool turns_direction(const std::string& params, Direction now) {
+  boost::system::error_code failure;
+  const boost::json::value value = parse_json(params, failure);
+  const char* const other = to_string(now == minimize ? maximize : minimize);
+  if (failure) return false;
+  const boost::json::value* const mode = value.find_pointer("/tuner/classArgs/optimize_mode", failure);
+  return mode && mode->is_string() && mode->get_string() == other;
+}
+
+}  // namespace detail
 
 NNI_INLINE std::string describe_params(const ExperimentOptions& options, const SearchSpace& space) {
   boost::json::object params;
@@ -22931,6 +24639,7 @@ NNI_INLINE Settings::Settings(const std::string& recorded, const ExperimentOptio
     for (const json::value& epoch : object.at("spaces").as_array())
       spaces.push_back({epoch.at("from").to_number<std::uint64_t>(), std::string(epoch.at("space").as_string())});
     paused = object.at("paused").as_bool();
+    if (const json::value* text = object.if_contains("life")) life = std::string(text->as_string());
   } catch (const std::exception& error) {
     throw Error(Errc::store_corrupt, std::string("the settings of the experiment cannot be read: ") + error.what());
   }
@@ -22961,6 +24670,7 @@ NNI_INLINE std::string Settings::to_json() const {
   for (const Epoch& epoch : spaces) list.push_back(json::object{{"from", epoch.from}, {"space", epoch.space}});
   object["spaces"] = std::move(list);
   object["paused"] = paused;
+  if (!life.empty()) object["life"] = life;
   return to_json_text(json::value(std::move(object)));
 }
 
@@ -23027,13 +24737,40 @@ NNI_LAZY NNI_INLINE std::string csv_field(const std::string& text) {
   return quoted + "\"";
 }
 
+/// Why an experiment has no best trial, for people: what happened, and what to do.
+NNI_LAZY NNI_INLINE std::string why_no_best(const Summary& summary) {
+  const std::string resume =
+      "; run it again, with .resume = nni::Resume::if_exists and a data store to go on from there";
+  if (summary.finished == 0 && summary.status == ExperimentStatus::stopped)
+    return "the experiment was stopped before any trial had ended" + resume;
+  if (summary.finished == 0) return "the experiment ended without a trial; look at .max_trials and at the tuner";
+  const std::uint64_t succeeded = summary.count(TrialJobStatus::succeeded);
+  if (succeeded != 0)
+    return "no trial reported a number as its final result, although " + std::to_string(succeeded) + " of " +
+           std::to_string(summary.finished) +
+           " succeeded; let each call report_final_result(value) once, with a finite value or a JSON object whose "
+           "member \"default\" is one";
+  if (!summary.failures.empty()) {
+    const TrialJobDetail& first = summary.failures.front();
+    return "no trial succeeded: " + std::to_string(summary.count(TrialJobStatus::failed)) + " of " +
+           std::to_string(summary.finished) + " failed, the first (" + nni::to_string(first.trial) +
+           ") with: " + (first.message.empty() ? "no message" : first.message) + "; correct the trial and run it again";
+  }
+  if (summary.status == ExperimentStatus::stopped)
+    return "the experiment was stopped before any trial had succeeded" + resume;
+  return "none of the " + std::to_string(summary.finished) +
+         " trials succeeded, because all were stopped; look at the "
+         "limits and the assessor of the experiment";
+}
+
 }  // namespace detail
 
-NNI_INLINE std::optional<double> final_number(const TrialJobDetail& trial) {
-  if (!trial.final_value) return std::nullopt;
-  const std::optional<double> number = metric_scalar(*trial.final_value);
-  return number && std::isfinite(*number) ? number : std::nullopt;
+NNI_LAZY_BODY const TrialJobDetail& Summary::best_or_throw() const& {
+  if (top.empty()) throw Error(Errc::not_found, detail::why_no_best(*this));
+  return top.front();
 }
+
+NNI_LAZY_BODY TrialJobDetail Summary::best_or_throw() && { return std::as_const(*this).best_or_throw(); }
 
 NNI_LAZY_BODY std::string Summary::to_json() const {
   boost::json::object object;
@@ -23054,6 +24791,8 @@ NNI_LAZY_BODY std::string Summary::to_json() const {
   if (unfitting != 0) object["unfitting"] = unfitting;
   object["garbage_messages"] = garbage_messages;
   object["late_messages"] = late_messages;
+  if (without_value != 0) object["without_value"] = without_value;
+  if (without_value != 0) object["no_value"] = no_value;
   const TrialJobDetail* winner = best();
   object["best"] = winner ? boost::json::value(detail::json_of_trial(*winner)) : boost::json::value(nullptr);
   boost::json::array list;
@@ -23104,6 +24843,7 @@ NNI_INLINE ExperimentOptions experiment_options(const TrainingSessionOptions& op
   result.resume = options.resume;
   result.concurrency = options.concurrency;
   result.max_trial_duration = options.max_trial_duration;
+  result.platform_outage_limit = options.platform_outage_limit;
   result.trial_command = options.trial_command;
   result.code_directory = options.code_directory;
   result.trial_gpu_number = options.trial_gpu_number;
@@ -23314,13 +25054,29 @@ NNI_INLINE Direction recorded_direction(const ProfileChanged& profile) {
 
 namespace nni::files {
 
+namespace detail {
+
+NNI_INLINE void make_or_throw(System& system, const std::filesystem::path& directory, mode_t mode) {
+  if (const auto failure = make_directories(system, directory, mode))
+    throw Error(failure, "the directory \"" + directory.string() +
+                             "\" cannot be made; choose another place, or make its parent writable");
+}
+
+[[nodiscard]] NNI_INLINE Error unusable(const std::filesystem::path& directory, boost::system::error_code reason) {
+  return Error(
+      Errc::storage_failed, "the directory \"" + directory.string() + "\" cannot be used: " + reason.message());
+}
+
+}  // namespace detail
+
 NNI_INLINE boost::system::error_code sync_directory(System& system, const std::filesystem::path& directory) {
   const int answer = system.sync_directory(directory.empty() ? std::filesystem::path(".") : directory);
   if (answer >= 0 || answer == -EINVAL) return {};
   return {-answer, boost::system::system_category()};
 }
 
-NNI_INLINE boost::system::error_code make_directories(System& system, const std::filesystem::path& wanted) {
+NNI_INLINE boost::system::error_code make_directories(
+    System& system, const std::filesystem::path& wanted, mode_t mode) {
   std::error_code failure;
   std::vector<std::filesystem::path> missing;
   std::filesystem::path at = std::filesystem::absolute(wanted).lexically_normal();
@@ -23341,11 +25097,30 @@ NNI_INLINE boost::system::error_code make_directories(System& system, const std:
     if (unsynced && !is_foreign) return unsynced;
   }
   for (; !missing.empty(); missing.pop_back()) {
-    const int answer = system.make_directory(missing.back(), 0777);
+    const int answer = system.make_directory(missing.back(), missing.size() == 1 ? mode : 0755);
     if (answer < 0 && answer != -EEXIST) return {-answer, boost::system::system_category()};
     if (const auto unsynced = sync_directory(system, missing.back().parent_path())) return unsynced;
   }
   return {};
+}
+
+NNI_INLINE void require_own_directory(const std::filesystem::path& directory) {
+  if (const auto failure = check_directory(directory, true)) throw detail::unusable(directory, failure);
+}
+
+NNI_INLINE void own_directory(System& system, const std::filesystem::path& directory, mode_t mode) {
+  detail::make_or_throw(system, directory, mode);
+  require_own_directory(directory);
+}
+
+NNI_INLINE void own_subdirectory(System& system, const std::filesystem::path& directory, mode_t mode) {
+  // Before it is made: nothing is made in what a link stands for.
+  boost::system::error_code failure = check_directory(directory, false);
+  if (!failure) {
+    detail::make_or_throw(system, directory, mode);
+    failure = check_directory(directory, false);
+  }
+  if (failure) throw detail::unusable(directory, failure);
 }
 
 NNI_INLINE boost::system::error_code replace_file(
@@ -23353,8 +25128,14 @@ NNI_INLINE boost::system::error_code replace_file(
     mode_t mode) {
   const std::filesystem::path fresh = path.string() + ".new";
   File next;
-  if (const auto failure = next.open(fresh, Access::replace, system, mode)) return failure;
-  boost::system::error_code failure = next.write(content, 0);
+  boost::system::error_code failure = next.open(fresh, Access::fresh, system, mode);
+  // A crash has left it, or somebody else has put it there: it is removed, not written to.
+  if (failure == boost::system::errc::file_exists) {
+    system->remove(fresh);
+    failure = next.open(fresh, Access::fresh, system, mode);
+  }
+  if (failure) return failure;
+  failure = next.write(content, 0);
   if (!failure) failure = next.sync();
   if (!failure) {
     const int answer = system->rename(fresh, path);
@@ -23377,16 +25158,6 @@ NNI_INLINE boost::system::error_code replace_file(
 
 namespace nni::files {
 
-namespace detail {
-
-/// Success for everything that is not negative.
-[[nodiscard]] inline boost::system::error_code code_of(std::int64_t answer) {
-  if (answer >= 0) return {};
-  return {static_cast<int>(-answer), boost::system::system_category()};
-}
-
-}  // namespace detail
-
 NNI_INLINE File::File(File&& other) noexcept
     : system_(std::move(other.system_)), file_(std::exchange(other.file_, -1)), poison_(other.poison_.exchange(0)) {}
 
@@ -23406,10 +25177,11 @@ NNI_INLINE boost::system::error_code File::open(
   int flags = access == Access::read ? O_RDONLY : O_RDWR;
   if (access == Access::create) flags |= O_CREAT;
   if (access == Access::replace) flags |= O_CREAT | O_TRUNC;
+  if (access == Access::fresh) flags |= O_CREAT | O_EXCL;
   int file = 0;
   do file = system_->open(path, flags, mode);
   while (file == -EINTR);
-  if (file < 0) return detail::code_of(file);
+  if (file < 0) return error_of(file);
   file_ = file;
   return {};
 }
@@ -23425,7 +25197,7 @@ NNI_INLINE boost::system::error_code File::read(
   while (got < size) {
     const ssize_t part = system_->read(file_, to + got, size - got, offset + got);
     if (part == -EINTR) continue;
-    if (part < 0) return detail::code_of(part);
+    if (part < 0) return error_of(part);
     if (part == 0) break;
     got += static_cast<std::size_t>(part);
   }
@@ -23446,8 +25218,8 @@ NNI_INLINE boost::system::error_code File::write(std::string_view bytes, std::ui
   while (!bytes.empty()) {
     const ssize_t part = system_->write(file_, bytes.data(), bytes.size(), offset);
     if (part == -EINTR) continue;
-    if (part < 0) return detail::code_of(part);
-    if (part == 0) return detail::code_of(-ENOSPC);
+    if (part < 0) return error_of(part);
+    if (part == 0) return error_of(-ENOSPC);
     bytes.remove_prefix(static_cast<std::size_t>(part));
     offset += static_cast<std::uint64_t>(part);
   }
@@ -23458,13 +25230,13 @@ NNI_INLINE boost::system::error_code File::truncate(std::uint64_t size) {
   int answer = 0;
   do answer = system_->truncate(file_, size);
   while (answer == -EINTR);
-  return detail::code_of(answer);
+  return error_of(answer);
 }
 
 NNI_INLINE boost::system::error_code File::size(std::uint64_t& bytes) const {
   const std::int64_t answer = system_->size(file_);
   if (answer >= 0) bytes = static_cast<std::uint64_t>(answer);
-  return detail::code_of(answer);
+  return error_of(answer);
 }
 
 NNI_INLINE boost::system::error_code File::sync() {
@@ -23472,17 +25244,208 @@ NNI_INLINE boost::system::error_code File::sync() {
   int answer = 0;
   do answer = system_->sync(file_);
   while (answer == -EINTR);
-  if (answer < 0) set_poison(detail::code_of(answer));
+  if (answer < 0) set_poison(error_of(answer));
   return poison();  // another thread may have been first
 }
 
 NNI_INLINE boost::system::error_code File::poison() const noexcept {
-  return detail::code_of(-static_cast<std::int64_t>(poison_.load()));
+  return error_of(-static_cast<std::int64_t>(poison_.load()));
 }
 
 NNI_INLINE void File::set_poison(boost::system::error_code failure) noexcept {
   int clean = 0;
   poison_.compare_exchange_strong(clean, failure.value());
+}
+
+}  // namespace nni::files
+
+// ---- nni/files/impl/open.ipp
+
+namespace nni::files {
+
+namespace detail {
+
+/// Answers below the negative of this are refusals: no `errno` is that large.
+inline constexpr int first_refusal = 4096;
+
+[[nodiscard]] constexpr int answer_of(Refusal reason) noexcept { return -(first_refusal + static_cast<int>(reason)); }
+
+class RefusalCategory final : public boost::system::error_category {
+ public:
+  // The id is a random constant: equal in every binary, so that codes compare across libraries.
+  constexpr RefusalCategory() noexcept : error_category(0x6e6e6946'70c2d95bULL) {}
+
+  const char* name() const noexcept override { return "nni.refusal"; }
+
+  std::string message(int value) const override {
+    switch (static_cast<Refusal>(value)) {
+      case Refusal::link:
+        return "it is a symbolic link, and links in an experiment's directory are not followed; remove the link, or "
+               "put what it stands for in its place";
+      case Refusal::not_a_file: return "it is not a regular file; move it away";
+      case Refusal::several_names:
+        return "it is a hard link, so that a change would reach another name as well; put a copy in its place";
+      case Refusal::foreign_file: return "it belongs to another user; put a copy of your own in its place";
+      case Refusal::not_a_directory: return "it is not a directory; move it away";
+      case Refusal::foreign_directory:
+        return "it belongs to another user, who could make this program overwrite your files; copy it into a directory "
+               "of your own (cp -r), or choose another one";
+      case Refusal::writable_by_anybody:
+        return "every user may write to it, and could make this program overwrite your files; take that right away "
+               "(chmod o-w), or choose another directory";
+    }
+    return "refused for the unknown reason " + std::to_string(value);
+  }
+
+  boost::system::error_condition default_error_condition(int) const noexcept override {
+    return make_error_condition(boost::system::errc::operation_not_permitted);
+  }
+};
+
+/// The owner of the directory that holds a file, as far as it can be found.
+NNI_INLINE std::optional<uid_t> owner_of_directory(const char* path) noexcept {
+  char above[4096];
+  std::size_t size = 0;
+  std::size_t end = 0;
+  for (; path[size] != '\0' && size + 1 < sizeof above; ++size) {
+    above[size] = path[size];
+    if (path[size] == '/') end = size + 1;
+  }
+  if (path[size] != '\0') return std::nullopt;
+  if (end == 0) above[end++] = '.';
+  above[end] = '\0';
+  struct stat info{};
+  if (::stat(above, &info) != 0) return std::nullopt;
+  return info.st_uid;
+}
+
+/// Why a file is not used; nothing when it is.
+NNI_INLINE std::optional<Refusal> reason_against(const struct stat& info, const char* path, bool to_write) noexcept {
+  if (S_ISLNK(info.st_mode)) return Refusal::link;
+  if (!S_ISREG(info.st_mode)) return Refusal::not_a_file;
+  if (!to_write) return std::nullopt;
+  if (info.st_nlink > 1) return Refusal::several_names;
+  // Some network file systems give all files to one user.
+  if (info.st_uid != ::geteuid() && owner_of_directory(path) != info.st_uid) return Refusal::foreign_file;
+  return std::nullopt;
+}
+
+/// What a file gets that this process makes in a directory.
+NNI_INLINE std::optional<struct stat> new_file_in(const std::filesystem::path& directory) {
+  const std::string name = (directory / (".nni-rights-" + std::to_string(::getpid()))).string();
+  const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file < 0) return std::nullopt;
+  struct stat info{};
+  const bool known = ::fstat(file, &info) == 0;
+  ::unlink(name.c_str());
+  ::close(file);
+  if (!known) return std::nullopt;
+  return info;
+}
+
+NNI_INLINE std::optional<Refusal> reason_against(const struct stat& info, const std::filesystem::path& directory) {
+  if (S_ISLNK(info.st_mode)) return Refusal::link;
+  if (!S_ISDIR(info.st_mode)) return Refusal::not_a_directory;
+  std::optional<Refusal> reason;
+  if (info.st_uid != ::geteuid() && info.st_uid != 0)
+    reason = Refusal::foreign_directory;
+  else if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0)
+    reason = Refusal::writable_by_anybody;
+  if (!reason) return std::nullopt;
+  // Owners and rights of a file system that makes no difference between users say nothing.
+  const std::optional<struct stat> made = new_file_in(directory);
+  const bool says_nothing =
+      made && (reason == Refusal::foreign_directory
+                   ? made->st_uid == info.st_uid && made->st_uid != ::geteuid()
+                   : (made->st_mode & S_IWOTH) != 0);
+  if (says_nothing) return std::nullopt;
+  return reason;
+}
+
+}  // namespace detail
+
+NNI_INLINE const boost::system::error_category& refusal_category() noexcept {
+  static const detail::RefusalCategory category;
+  return category;
+}
+
+NNI_INLINE boost::system::error_code error_of(std::int64_t answer) noexcept {
+  if (answer >= 0) return {};
+  if (answer <= -detail::first_refusal) return {static_cast<int>(-answer - detail::first_refusal), refusal_category()};
+  return {static_cast<int>(-answer), boost::system::system_category()};
+}
+
+NNI_INLINE int open_own(const char* path, int flags, mode_t mode) noexcept {
+  const int file = ::open(path, (flags & ~O_TRUNC) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
+  if (file < 0) {
+    if (errno == ELOOP) return detail::answer_of(Refusal::link);
+    if (errno == ENXIO) return detail::answer_of(Refusal::not_a_file);  // a FIFO that nobody reads, a socket
+    return -errno;
+  }
+  const auto give_up = [file](int answer) {
+    ::close(file);
+    return answer;
+  };
+  struct stat info{};
+  if (::fstat(file, &info) != 0) return give_up(-errno);
+  const bool to_write = (flags & O_ACCMODE) != O_RDONLY;
+  if (const auto reason = detail::reason_against(info, path, to_write)) return give_up(detail::answer_of(*reason));
+  // Nothing that is started shares a flag which it did not ask for.
+  if (::fcntl(file, F_SETFL, flags & O_APPEND) != 0) return give_up(-errno);
+  if ((flags & O_TRUNC) != 0 && info.st_size != 0 && ::ftruncate(file, 0) != 0) return give_up(-errno);
+  return file;
+}
+
+NNI_INLINE int make_own(const char* path, mode_t mode) noexcept {
+  for (int attempt = 0;; ++attempt) {
+    const int file = ::open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (file >= 0) return file;
+    if (errno != EEXIST || attempt == 2) return -errno;
+    if (::unlink(path) != 0 && errno != ENOENT) return -errno;
+  }
+}
+
+NNI_INLINE int open_any(const char* path, int flags) noexcept {
+  const int file = ::open(path, flags | O_CLOEXEC);
+  return file >= 0 ? file : -errno;
+}
+
+NNI_INLINE boost::system::error_code check_own(const std::filesystem::path& file, bool to_write) noexcept {
+  struct stat info{};
+  if (::lstat(file.c_str(), &info) != 0) return errno == ENOENT ? boost::system::error_code() : error_of(-errno);
+  if (const auto reason = detail::reason_against(info, file.c_str(), to_write))
+    return error_of(detail::answer_of(*reason));
+  return {};
+}
+
+NNI_INLINE boost::system::error_code read_and_close(
+    int descriptor, std::size_t most, bool from_end, std::string& text) {
+  text.clear();
+  if (descriptor < 0) return error_of(descriptor);
+  struct stat info{};
+  boost::system::error_code failure;
+  if (::fstat(descriptor, &info) != 0) failure = error_of(-errno);
+  const auto size = static_cast<std::size_t>(std::max<off_t>(info.st_size, 0));
+  if (!failure && from_end && size > most && ::lseek(descriptor, static_cast<off_t>(size - most), SEEK_SET) < 0)
+    failure = error_of(-errno);
+  char part[16 * 1024];
+  while (!failure && text.size() < most) {
+    const ssize_t got = ::read(descriptor, part, std::min(sizeof part, most - text.size()));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) failure = error_of(-errno);
+    if (got <= 0) break;
+    text.append(part, static_cast<std::size_t>(got));
+  }
+  ::close(descriptor);
+  return failure;
+}
+
+NNI_INLINE boost::system::error_code check_directory(const std::filesystem::path& directory, bool follow) {
+  struct stat info{};
+  const int failed = follow ? ::stat(directory.c_str(), &info) : ::lstat(directory.c_str(), &info);
+  if (failed != 0) return errno == ENOENT ? boost::system::error_code() : error_of(-errno);
+  if (const auto reason = detail::reason_against(info, directory)) return error_of(detail::answer_of(*reason));
+  return {};
 }
 
 }  // namespace nni::files
@@ -23497,8 +25460,7 @@ NNI_INLINE const std::shared_ptr<System>& System::real() {
 }
 
 NNI_INLINE int System::open(const std::filesystem::path& path, int flags, mode_t mode) {
-  const int file = ::open(path.c_str(), flags | O_CLOEXEC, mode);
-  return file >= 0 ? file : -errno;
+  return open_own(path.c_str(), flags, mode);
 }
 
 NNI_INLINE void System::close(int file) noexcept { ::close(file); }
@@ -23525,8 +25487,8 @@ NNI_INLINE std::int64_t System::size(int file) {
 NNI_INLINE int System::sync(int file) { return ::fdatasync(file) == 0 ? 0 : -errno; }
 
 NNI_INLINE int System::sync_directory(const std::filesystem::path& directory) {
-  const int file = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return -errno;
+  const int file = open_any(directory.c_str(), O_RDONLY | O_DIRECTORY);
+  if (file < 0) return file;
   const int result = ::fsync(file) == 0 ? 0 : -errno;
   ::close(file);
   return result;
@@ -23546,6 +25508,21 @@ NNI_INLINE int System::make_directory(const std::filesystem::path& path, mode_t 
 
 // ---- nni/keeper/impl/client.ipp
 
+#if NNI_WITH_PROCESS
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 
 namespace nni::keeper {
@@ -23566,7 +25543,22 @@ NNI_INLINE bool connect(boost::asio::local::stream_protocol::socket& socket,
     return false;
   if (failure)
     throw Error(failure, "the keeper in " + keeper_directory(experiment_directory).string() + " cannot be reached");
+  require_user(
+      peer_of(socket.native_handle()), ::geteuid(), (keeper_directory(experiment_directory) / socket_name).string());
   return true;
+}
+
+/// Throws when a keeper has a directory although nobody listens there.
+NNI_INLINE void require_no_keeper(const std::filesystem::path& experiment_directory) {
+  const auto holder = Lock::holder(keeper_directory(experiment_directory) / "lock");
+  if (!holder) return;
+  const std::string number = std::to_string(*holder);
+  throw Error(
+      Errc::in_use,
+      "the keeper of " + experiment_directory.string() + (*holder == 0 ? std::string() : " (process " + number + ")") +
+          " runs and does not listen; it may be starting or ending; if this stays so, see " +
+          (keeper_directory(experiment_directory) / "keeper.log").string() +
+          (*holder == 0 ? std::string() : ", and end it together with its trials by kill " + number));
 }
 
 }  // namespace detail
@@ -23675,7 +25667,7 @@ NNI_INLINE void Client::on_bytes(std::string_view bytes) {
       if (!frame) break;
       handle(*frame);
     }
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {
     end(events_.refused, error.what());
   }
 }
@@ -23698,7 +25690,17 @@ NNI_INLINE void Client::handle(const Frame& frame) {
     case FrameType::refused: return end(events_.refused, std::string(Reader(frame.payload).text()));
     case FrameType::caught_up: return events_.caught_up();
     case FrameType::trouble: return events_.trouble(std::string(Reader(frame.payload).text()));
+    case FrameType::deferred: {
+      auto one = decode_deferred(frame.payload).value();
+      if (events_.deferred) events_.deferred(one.first, std::move(one.second));
+      return;
+    }
     case FrameType::finished: return events_.finished();
+    case FrameType::not_taken: {
+      auto refusal = decode_not_taken(frame.payload).value();
+      if (events_.not_taken) events_.not_taken(refusal.first, std::move(refusal.second));
+      return;
+    }
     default:
       throw Error(
           Errc::protocol,
@@ -23713,10 +25715,24 @@ NNI_INLINE std::shared_ptr<Link> connect_to_keeper(
   return make_socket_link(std::move(socket));
 }
 
-NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop) {
+NNI_INLINE std::string unanswered(const std::filesystem::path& experiment_directory, Duration limit) {
+  const auto process = Lock::holder(keeper_directory(experiment_directory) / "lock").value_or(0);
+  const std::string id = std::to_string(process);
+  return "the keeper of " + experiment_directory.string() + (process > 0 ? " (process " + id + ")" : "") +
+         " has not answered for " + to_string(limit) +
+         (process > 0 ? "; if it was stopped, let it continue with \"kill -CONT " + id + "\"; \"kill -KILL " + id +
+                            "\" ends it, and the next resume then ends its trials and runs them again"
+                      : std::string());
+}
+
+NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop, Duration limit) {
+  const SteadyPoint until = std::chrono::steady_clock::now() + limit;
   boost::asio::io_context io(1);
   boost::asio::local::stream_protocol::socket socket(io);
-  if (!detail::connect(socket, experiment_directory)) return {};
+  if (!detail::connect(socket, experiment_directory)) {
+    detail::require_no_keeper(experiment_directory);
+    return {};
+  }
   std::string out;
   append_frame(out, stop ? FrameType::stop : FrameType::ask_status, 1, [](Writer&) {});
   boost::asio::write(socket, boost::asio::buffer(out));
@@ -23728,6 +25744,11 @@ NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_direct
       if (frame->type == FrameType::status) return text;
       throw Error(Errc::protocol, text);
     }
+    pollfd ready{socket.native_handle(), POLLIN, 0};
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    const int any = ::poll(&ready, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+    if (any < 0) continue;
+    if (any == 0) throw Error(Errc::timed_out, unanswered(experiment_directory, limit));
     boost::system::error_code failure;
     const std::size_t got = socket.read_some(boost::asio::buffer(buffer), failure);
     if (failure) return {};
@@ -23736,6 +25757,8 @@ NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_direct
 }
 
 }  // namespace nni::keeper
+
+#endif  // NNI_WITH_PROCESS
 
 // ---- nni/keeper/impl/daemon.ipp
 
@@ -23748,12 +25771,14 @@ NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_direct
 #include <vector>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -23765,6 +25790,7 @@ namespace detail {
 /// A keeper whose manager never comes has been started by somebody who died meanwhile.
 inline constexpr std::chrono::seconds first_manager_limit{30};
 inline constexpr std::chrono::milliseconds accept_pause{100};  ///< after a connection that could not be taken
+inline constexpr std::chrono::seconds listen_pause{1};         ///< after a socket that could not be made
 
 }  // namespace detail
 
@@ -23778,7 +25804,10 @@ class Daemon::Core {
         acceptor_(io),
         signals_(io, SIGTERM),
         accept_timer_(io),
-        first_manager_timer_(io) {}
+        first_manager_timer_(io),
+        name_watch_(io.get_executor()),
+        listen_timer_(io),
+        manager_end_(io) {}
 
   void open() {
     // Orphans of trials become our children instead of vanishing from sight.
@@ -23789,19 +25818,7 @@ class Daemon::Core {
     keeper_->recover();
 
     socket_.emplace(keeper_directory(options_.directory), socket_name);
-    socket_->remove();
-    const mode_t before = ::umask(0177);
-    try {
-      acceptor_.open();
-      ::fcntl(acceptor_.native_handle(), F_SETFD, FD_CLOEXEC);
-      acceptor_.bind(socket_->endpoint());
-      acceptor_.listen();
-    } catch (const boost::system::system_error& error) {
-      ::umask(before);
-      throw Error(
-          error.code(), "the socket of the keeper cannot be made in " + keeper_directory(options_.directory).string());
-    }
-    ::umask(before);
+    listen();
     NNI_CRASH_POINT("keeper: listening");
   }
 
@@ -23810,11 +25827,15 @@ class Daemon::Core {
       if (failure) return stop_at_once(failure);
       keeper_->on_idle([this] { check_end(); });
       accept();
+      if (!name_watch_.open(keeper_directory(options_.directory), [this] { check_socket(); }))
+        log_.warning("keeper", "its socket cannot be watched; when somebody removes it, no manager can come back");
     });
     signals_.async_wait([this](const boost::system::error_code& failure, int) {
       if (failure) return;
-      log_.warning("keeper", "told to end by SIGTERM: all trials are stopped");
-      stop();
+      // As the machine shuts down, for instance. Nobody decided about the trials: a resume runs them again.
+      log_.warning("keeper", "ended by SIGTERM: all trials are stopped, and run again when the experiment is resumed");
+      keeper_->stop_by_signal();
+      stop(StopReason::experiment_end);
     });
     first_manager_timer_.expires_after(detail::first_manager_limit);
     first_manager_timer_.async_wait([this](const boost::system::error_code& failure) {
@@ -23832,6 +25853,45 @@ class Daemon::Core {
   static KeeperOptions with_everything(KeeperOptions options) {
     options.scope = process::Reaper::Scope::everything;
     return options;
+  }
+
+  void listen() {
+    socket_->remove();
+    const mode_t before = ::umask(0177);
+    try {
+      acceptor_.open();
+      ::fcntl(acceptor_.native_handle(), F_SETFD, FD_CLOEXEC);
+      acceptor_.bind(socket_->endpoint());
+      acceptor_.listen();
+    } catch (const boost::system::system_error& error) {
+      ::umask(before);
+      throw Error(
+          error.code(), "the socket of the keeper cannot be made in " + keeper_directory(options_.directory).string());
+    }
+    ::umask(before);
+    socket_file_ = socket_->file();
+  }
+
+  /// Binds again where the socket has lost its name: without it no manager finds the way to its trials.
+  void check_socket() {
+    if (ending_ || (acceptor_.is_open() && socket_->file() == socket_file_)) return;
+    if (!socket_->has_directory()) return name_watch_.close();
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);
+    accept_timer_.cancel();
+    listen_timer_.cancel();
+    try {
+      listen();
+      log_.warning("keeper", "its socket was removed and has been made again");
+      return accept();
+    } catch (const Error& error) {
+      log_.error("keeper", std::string(error.what()) + "; it is tried again");
+    }
+    acceptor_.close(ignored);
+    listen_timer_.expires_after(detail::listen_pause);
+    listen_timer_.async_wait([this](const boost::system::error_code& cancelled) {
+      if (!cancelled) check_socket();
+    });
   }
 
   void accept() {
@@ -23857,8 +25917,15 @@ class Daemon::Core {
   }
 
   void connected(boost::asio::local::stream_protocol::socket socket) {
+    Peer peer;
+    try {
+      peer = peer_of(socket.native_handle());
+      require_user(peer, ::geteuid(), (keeper_directory(options_.directory) / socket_name).string());
+    } catch (const Error& error) {
+      return log_.error("keeper", std::string("a connection was closed: ") + error.what());
+    }
     Session::Host host;
-    host.admit = [this](Session& session, const Hello& hello) { return admit(session, hello); };
+    host.admit = [this, peer](Session& session, const Hello& hello) { return admit(session, hello, peer); };
     host.status = [this](bool stop) { return status(stop); };
     host.finish = [this] {
       finishing_ = true;
@@ -23872,17 +25939,20 @@ class Daemon::Core {
     session->start();
   }
 
-  std::string admit(Session& session, const Hello& hello) {
-    if (stopping_) {  // to managers it is gone: they wait for its end, and start the next one
-      session.close();
-      forget(session);
-      return "this keeper is ending";
-    }
+  // To managers it is gone: they wait for its end, and start the next one.
+  std::string turn_away(Session& session) {
+    session.close();
+    forget(session);
+    return "this keeper is ending";
+  }
+
+  std::string admit(Session& session, const Hello& hello, const Peer& peer) {
+    if (stopping_) return turn_away(session);
     if (hello.experiment != options_.experiment)
       return "this keeper looks after experiment \"" + options_.experiment + "\", not \"" + hello.experiment + "\"";
     if (manager_) {
       const std::string owner = manager_->hello().owner;
-      if (process::identify(static_cast<pid_t>(manager_->hello().pid)))
+      if (manager_lives())
         return "the trials of experiment \"" + options_.experiment + "\" belong to " + owner +
                ", which is still running";
       // Its process is dead; only its hang-up has not been read yet. Orders that it still sent are not carried out,
@@ -23891,6 +25961,14 @@ class Daemon::Core {
       old->close();
       forget(*old);
     }
+    if (!keeper_->enter_life(hello.life)) {
+      // Runs of an earlier life have the names of those that this manager will order, and nothing else in common.
+      log_.warning("keeper", "the trials that an earlier manager of experiment \"" + options_.experiment +
+                                 "\" left are stopped: " + hello.owner + " starts the experiment from its beginning");
+      stop(StopReason::experiment_end);
+      return turn_away(session);
+    }
+    watch_manager(peer.pid);
     manager_ = &session;
     may_end_ = true;
     finishing_ = false;
@@ -23906,9 +25984,36 @@ class Daemon::Core {
       log_.info("keeper",
                 "manager gone: " + session.hello().owner + "; " + std::to_string(keeper_->live()) + " trials go on");
       manager_ = nullptr;
+      if (!session.hello().can_resume) end_with_manager();
     }
     forget(session);
     check_end();
+  }
+
+  void watch_manager(pid_t process) {
+    boost::system::error_code ignored;
+    manager_end_.close(ignored);
+    if (const int file = process > 0 ? process::open_pidfd(process) : -1; file >= 0) manager_end_.assign(file);
+  }
+
+  bool manager_lives() {
+    if (!manager_end_.is_open()) return process::identify(static_cast<pid_t>(manager_->hello().pid)).has_value();
+    pollfd end{manager_end_.native_handle(), POLLIN, 0};
+    return ::poll(&end, 1, 0) == 0;
+  }
+
+  /// Nobody can take over trials whose records died with their manager. A connection may also break while it lives.
+  void end_with_manager() {
+    const auto stop_trials = [this] {
+      if (manager_) return;
+      log_.warning("keeper", "the manager has ended, and nobody can resume its experiment: all trials are stopped");
+      stop(StopReason::experiment_end);
+    };
+    if (!manager_end_.is_open()) return stop_trials();
+    manager_end_.async_wait(
+        boost::asio::posix::descriptor_base::wait_read, [stop_trials](const boost::system::error_code& failure) {
+          if (!failure) stop_trials();
+        });
   }
 
   void forget(const Session& session) {
@@ -23938,19 +26043,21 @@ class Daemon::Core {
     text += "],\"stopping\":";
     const bool stops = stop_wanted && !manager_;
     text += stops ? "true}" : "false}";
-    if (stops) boost::asio::post(*io_, [this] { stop(); });  // the answer goes first: the end closes its connection
+    if (stops)
+      boost::asio::post(
+          *io_, [this] { stop(StopReason::user); });  // the answer goes first: the end closes its connection
     return text;
   }
 
   // A manager would start the next trial as soon as one is killed. What it orders from now on reaches the next keeper.
-  void stop() {
+  void stop(StopReason why) {
     may_end_ = true;
     stopping_ = true;
     if (Session* const manager = std::exchange(manager_, nullptr)) {
       manager->close();
       forget(*manager);
     }
-    keeper_->kill_all(StopReason::user);
+    keeper_->kill_all(why);
     check_end();
   }
 
@@ -23966,6 +26073,9 @@ class Daemon::Core {
     accept_timer_.cancel();
     signals_.cancel(ignored);
     first_manager_timer_.cancel();
+    listen_timer_.cancel();
+    name_watch_.close();
+    manager_end_.close(ignored);
     for (const std::shared_ptr<Session>& session : sessions_) session->close();
     boost::asio::co_spawn(*io_, keeper_->close(), [this](const std::exception_ptr& failure) { failure_ = failure; });
   }
@@ -23986,6 +26096,10 @@ class Daemon::Core {
   boost::asio::signal_set signals_;
   boost::asio::steady_timer accept_timer_;
   boost::asio::steady_timer first_manager_timer_;
+  detail::NameWatch name_watch_;
+  boost::asio::steady_timer listen_timer_;
+  boost::asio::posix::stream_descriptor manager_end_;  // readable when its process has ended; closed: not known
+  ino_t socket_file_ = 0;
   std::vector<std::shared_ptr<Session>> sessions_;
   Session* manager_ = nullptr;
   bool may_end_ = false;  // a manager was here, or nobody will come
@@ -24019,6 +26133,13 @@ inline constexpr std::string_view channel_variable = "NNI_TRIAL_COMMAND_CHANNEL"
 inline constexpr std::string_view per_run_variables[] = {
     "NNI_OUTPUT_DIR", "NNI_SYS_DIR", "NNI_TRIAL_JOB_ID", "NNI_TRIAL_SEQ_ID"};
 
+/// Puts the folder of the reporting program behind all others, so that it hides no program of the user.
+NNI_INLINE void add_folder(std::string& path_entry, std::string_view program) {
+  const std::string folder(program.substr(0, program.rfind('/')));
+  if ((":" + path_entry.substr(path_entry.find('=') + 1) + ":").find(":" + folder + ":") == std::string::npos)
+    path_entry += ":" + folder;
+}
+
 NNI_INLINE void set_variable(std::string& slot, std::string_view name, std::string_view value) {
   slot.assign(name);
   slot += '=';
@@ -24029,11 +26150,18 @@ NNI_INLINE void set_variable(std::string& slot, std::string_view name, std::stri
 
 NNI_INLINE std::string_view variable_name(std::string_view entry) noexcept { return entry.substr(0, entry.find('=')); }
 
+NNI_INLINE bool is_variable(std::string_view entry) noexcept {
+  const std::size_t sign = entry.find('=');
+  return sign != std::string_view::npos && sign != 0;
+}
+
 NNI_INLINE PreparedJob::PreparedJob(JobTemplate job, const std::vector<std::string>& inherited,
                                     const TrialSurroundings& surroundings)
     : job_(std::move(job)) {
   std::map<std::string, std::string, std::less<>> variables;
-  const auto put = [&variables](const std::string& entry) { variables[std::string(variable_name(entry))] = entry; };
+  const auto put = [&variables](const std::string& entry) {
+    if (is_variable(entry)) variables[std::string(variable_name(entry))] = entry;
+  };
   for (const std::string& entry : inherited) put(entry);
   for (const std::string_view name : detail::never_inherited) variables.erase(std::string(name));
   for (const std::string_view name : detail::per_run_variables) variables.erase(std::string(name));
@@ -24041,7 +26169,13 @@ NNI_INLINE PreparedJob::PreparedJob(JobTemplate job, const std::vector<std::stri
   put("NNI_PLATFORM=" + surroundings.platform);
   put("NNI_EXP_ID=" + surroundings.experiment);
   put("NNI_CODE_DIR=" + job_.directory);
+  if (!surroundings.reporter.empty()) put("NNI_KEEPER=" + surroundings.reporter);
   for (const std::string& entry : job_.environment) put(entry);
+
+  if (surroundings.reporter.ends_with("/nni-keeper")) {
+    const auto known = variables.try_emplace("PATH", "PATH=/usr/local/bin:/usr/bin:/bin").first;
+    detail::add_folder(known->second, surroundings.reporter);
+  }
 
   channel_given_ = variables.contains(detail::channel_variable);
   const auto path = variables.find("PATH");
@@ -24069,13 +26203,13 @@ NNI_INLINE PreparedJob::PreparedJob(JobTemplate job, const std::vector<std::stri
 NNI_INLINE bool PreparedJob::wants_channel(const StartOrder& order) const {
   if (channel_given_) return false;
   return std::none_of(order.environment.begin(), order.environment.end(), [](const std::string& entry) {
-    return variable_name(entry) == detail::channel_variable;
+    return is_variable(entry) && variable_name(entry) == detail::channel_variable;
   });
 }
 
 NNI_INLINE bool PreparedJob::has_phases(const StartOrder& order) const {
   const auto says_so = [](const std::string& entry) {
-    return variable_name(entry) == trial::multi_phase_variable &&
+    return is_variable(entry) && variable_name(entry) == trial::multi_phase_variable &&
            trial::says_multi_phase(std::string_view(entry).substr(trial::multi_phase_variable.size() + 1));
   };
   return std::any_of(order.environment.begin(), order.environment.end(), says_so) ||
@@ -24092,7 +26226,7 @@ NNI_INLINE bool PreparedJob::find_program_again() {
 // Of two entries with one name some programs see the first and some the last, so there is only one.
 NNI_INLINE void PreparedJob::put(const StartOrder& order, std::string_view entry, char* data) {
   for (const std::string& own : order.environment)
-    if (variable_name(own) == variable_name(entry)) return;
+    if (is_variable(own) && variable_name(own) == variable_name(entry)) return;
   variables_.push_back(data);
 }
 
@@ -24106,7 +26240,8 @@ NNI_INLINE const process::LaunchSpec& PreparedJob::spec(
   sequence_.set_end(std::string_view(digits, static_cast<std::size_t>(end - digits)));
 
   variables_.clear();
-  for (const std::string& entry : order.environment) variables_.push_back(const_cast<char*>(entry.c_str()));
+  for (const std::string& entry : order.environment)
+    if (is_variable(entry)) variables_.push_back(const_cast<char*>(entry.c_str()));
   for (Slot* slot : slots_) put(order, slot->view(), slot->data());
   if (wants_channel(order)) {
     channel_.set_end(channel);
@@ -24133,20 +26268,27 @@ NNI_INLINE const process::LaunchSpec& PreparedJob::spec(
 #if NNI_WITH_PROCESS
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 namespace nni::keeper::detail {
 
 /// So many starts per turn of the loop: each blocks it until the program runs, and messages must not wait for all.
 inline constexpr int starts_per_turn = 4;
+
+/// A shutdown sends SIGTERM to a trial and to its keeper within this time.
+inline constexpr std::chrono::milliseconds shutdown_spread{250};
 
 /// Signals the group of a trial, and its first process also where that has gone to another group. It is not waited for
 /// yet, so that its id is nobody else's.
@@ -24183,10 +26325,17 @@ NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
 
   const std::string name = to_string(order.run);
   // For nobody else: the trial's library writes the address of its channel, with the token, into a log of its own there.
-  if (::mkdirat(trials_, name.c_str(), 0700) != 0 && errno != EEXIST)
-    return fail_start(
-        order.run,
-        "the output directory " + surroundings_.trials + "/" + name + " cannot be made: " + std::strerror(errno));
+  const bool fresh = ::mkdirat(trials_, name.c_str(), 0700) == 0;
+  if (!fresh) {
+    // One that is there may have been made by an earlier start of this run, or by somebody else.
+    const std::string directory = surroundings_.trials + "/" + name;
+    const int error = errno;
+    const auto refused = error == EEXIST ? files::check_directory(directory, false) : files::error_of(-error);
+    const std::string reason = "the output directory " + directory + " cannot be made: " + refused.message();
+    // The keeper made the directory above itself, so that it is not writable for it will pass.
+    const bool passes = is_transient_errno(refused.value()) || error == EACCES || error == EPERM;
+    if (refused) return passes ? defer_start(order.run, name, false, reason) : fail_start(order.run, reason);
+  }
 
   std::string channel;
   if (prepared.wants_channel(order)) {
@@ -24201,7 +26350,12 @@ NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
     spec = &prepared.spec(order, name, channel);
     launched = launcher_.launch(*spec);
   }
-  if (!launched.succeeded()) return fail_start(order.run, process::explain(*spec, launched.error));
+  if (!launched.succeeded()) {
+    const std::string reason = process::explain(*spec, launched.error);
+    return is_transient_errno(launched.error)
+               ? defer_start(order.run, name, fresh, reason)
+               : fail_start(order.run, reason);
+  }
   NNI_CRASH_POINT("keeper: spawned");
 
   Run& run = runs_.at(order.run);
@@ -24217,6 +26371,19 @@ NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
 
 NNI_INLINE void KeeperCore::fail_start(RunId run, std::string reason) {
   record_end(run, runs_.at(run), JobEnd(EndKind::not_started, 0, std::move(reason)));
+}
+
+// As if the order had never come: no record, and no directory, by which a run that has begun is recognized.
+NNI_INLINE void KeeperCore::defer_start(RunId run, const std::string& name, bool remove, const std::string& reason) {
+  log_.warning("keeper", "run " + to_string(run) + " cannot be started now: " + reason);
+  if (remove) {
+    for (const char* const file : {"/trial.stdout", "/trial.stderr"}) ::unlinkat(trials_, (name + file).c_str(), 0);
+    ::unlinkat(trials_, name.c_str(), AT_REMOVEDIR);
+  }
+  if (channel_) channel_->dismiss(run);
+  runs_.erase(run);
+  if (deferral_listener_) deferral_listener_(run, reason);
+  check_idle();
 }
 
 NNI_INLINE void KeeperCore::kill(RunId run, StopReason why) {
@@ -24303,11 +26470,14 @@ NNI_INLINE void KeeperCore::ended(const process::Exit& exit) {
   process::signal_group(exit.pid, SIGKILL);
 
   JobEnd end(EndKind::exited, exit.code);
+  end.why = state.killed;
   if (state.killed) {
     process::kill_now(state.below);
     process::kill_now(strays_of(run));
+  }
+  // A trial that was told to stop and exits by itself is reported so: its manager decides what that means.
+  if (state.killed && exit.how != process::Exit::How::exited) {
     end.kind = EndKind::killed;
-    end.why = *state.killed;
     end.message = std::move(state.how_killed);
   } else if (exit.how == process::Exit::How::signalled) {
     end.kind = EndKind::signalled;
@@ -24316,10 +26486,13 @@ NNI_INLINE void KeeperCore::ended(const process::Exit& exit) {
     end.kind = EndKind::lost;
     end.message = "another part of the program waited for the trial's process and took its exit code";
   }
-  if (!state.has_reported) return record_end(run, state, std::move(end));
+  const bool by_sigterm =
+      (end.kind == EndKind::signalled && exit.code == SIGTERM) ||
+      (end.kind == EndKind::exited && exit.code == 128 + SIGTERM);
+  if (!state.has_reported && !by_sigterm) return record_end(run, state, std::move(end));
   // Its last message may still lie in a socket.
   state.settling = true;
-  boost::asio::co_spawn(executor_, settle_and_end(run, std::move(end)), boost::asio::detached);
+  boost::asio::co_spawn(executor_, settle_and_end(run, std::move(end), by_sigterm), boost::asio::detached);
 }
 
 /// What a trial left in other groups and without a parent, told by the variable that it was started with.
@@ -24339,8 +26512,18 @@ NNI_INLINE std::vector<process::Identity> KeeperCore::strays_of(RunId run) const
   return found;
 }
 
-NNI_INLINE awaitable<void> KeeperCore::settle_and_end(RunId run, JobEnd end) {
+NNI_INLINE awaitable<void> KeeperCore::settle_and_end(RunId run, JobEnd end, bool by_sigterm) {
   const std::shared_ptr<KeeperCore> keep = shared_from_this();
+  if (by_sigterm && !stopped_by_signal_) {
+    boost::asio::steady_timer own_signal(executor_);
+    own_signal.expires_after(shutdown_spread);
+    co_await own_signal.async_wait(boost::asio::use_awaitable);
+  }
+  if (by_sigterm && stopped_by_signal_) {
+    end.kind = EndKind::killed;
+    end.why = StopReason::experiment_end;
+    end.message = "ended by SIGTERM together with its keeper";
+  }
   auto settling = channel_->settle(run);
   co_await std::move(settling);
   if (!closed_) record_end(run, runs_.at(run), std::move(end));
@@ -24400,6 +26583,7 @@ NNI_INLINE void KeeperCore::received(trial::ChannelMessage message) {
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <unordered_set>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -24418,31 +26602,37 @@ inline constexpr std::size_t worth_freeing = 1024 * 1024;
 NNI_INLINE void KeeperCore::recover() {
   namespace fs = std::filesystem;
   const fs::path own = keeper_directory(options_.directory);
+  files::System& system = *options_.files;
+  files::own_directory(system, options_.directory);
+  files::own_subdirectory(system, own, 0700);
   std::error_code failure;
-  fs::create_directories(own, failure);
-  if (!failure) fs::permissions(own, fs::perms::owner_all, failure);
-  if (!failure) fs::create_directories(surroundings_.trials, failure);
+  fs::permissions(own, fs::perms::owner_all, failure);  // of one that was there
   if (failure)
     throw Error(boost::system::error_code(failure.value(), boost::system::system_category()),
-                "the directories of the experiment cannot be made below " + options_.directory.string());
-  trials_ = ::open(surroundings_.trials.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (trials_ < 0)
-    throw Error(boost::system::error_code(errno, boost::system::system_category()),
-                "the directory " + surroundings_.trials + " cannot be opened");
+                "the rights of the directory " + own.string() + " cannot be changed");
+  fs::path below = options_.directory;
+  for (const fs::path& part : fs::path(surroundings_.trials).lexically_relative(options_.directory))
+    files::own_subdirectory(system, below /= part);
+  trials_ = files::open_any(surroundings_.trials.c_str(), O_RDONLY | O_DIRECTORY);
+  if (trials_ < 0) throw Error(files::error_of(trials_), "the directory " + surroundings_.trials + " cannot be opened");
 
   NNI_CRASH_POINT("keeper: creation of the spool");
   const Lock::Before before = lock_.acquire(own / "lock");
   NNI_CRASH_POINT("keeper: creation of the spool");
   std::unordered_map<RunId, Record> open_runs;
+  std::unordered_set<RunId> recorded;  // their start, their end, or both
   spool_.open(own / "spool", [&](std::uint64_t position, std::string_view payload) {
     const Result<Record> record = decode_record(payload, position);
     if (!record)
       throw Error(
           Errc::store_corrupt, "the spool in " + own.string() + " holds a record that this version does not know");
+    if (record->kind != Record::Kind::started && record->kind != Record::Kind::ended) return;
+    recorded.insert(record->run);
     if (record->kind == Record::Kind::started) open_runs[record->run] = *record;
     if (record->kind == Record::Kind::ended) open_runs.erase(record->run);
   });
   NNI_CRASH_POINT("keeper: creation of the spool");
+  read_life();
   frames_from_ = spool_.next_position();
   if (before == Lock::Before::orderly && open_runs.empty()) return;
 
@@ -24451,13 +26641,15 @@ NNI_INLINE void KeeperCore::recover() {
   std::vector<process::Identity> left_over;
   if (before != Lock::Before::rebooted) {
     for (const auto& [run, record] : open_runs)
-      if (process::is_alive(record.process)) left_over.push_back(record.process);
-    // Also whoever left its group or lost its parent, and a trial that was started but not yet written down.
+      if (process::is_alive(record.process) && belongs_to_run(record.process.pid, surroundings_.trials, run))
+        left_over.push_back(record.process);
+    // Also processes that left their group or lost their parent, and a trial that was started but not yet recorded. A
+    // run that has ended may have left some behind: they are killed, and its end stays as it was recorded.
     for (const auto& [process, directory] :
          process::processes_with_variable("NNI_OUTPUT_DIR", surroundings_.trials + "/")) {
       left_over.push_back(process);
       const auto run = parse_run_id(fs::path(directory).filename().string());
-      if (run && !open_runs.contains(*run)) open_runs[*run] = Record(Record::Kind::started, *run, TimePoint{});
+      if (run && !recorded.contains(*run)) open_runs[*run] = Record(Record::Kind::started, *run, TimePoint{});
     }
     process::kill_and_wait(left_over, std::chrono::seconds(5));
     NNI_CRASH_POINT("keeper: left-overs ended");
@@ -24497,6 +26689,43 @@ NNI_INLINE awaitable<void> KeeperCore::close() {
   spool_.clear_if_unneeded();
   NNI_CRASH_POINT("keeper: clean-up");
   if (runs_.empty()) lock_.release();
+}
+
+// ---- lives of the experiment ------------------------------------------------------------------------------------
+
+NNI_INLINE void KeeperCore::read_life() {
+  const std::filesystem::path path = keeper_directory(options_.directory) / "life";
+  files::File file;
+  boost::system::error_code failure = file.open(path, files::Access::read, options_.files);
+  if (failure == boost::system::errc::no_such_file_or_directory) return;
+  std::size_t got = 0;
+  life_.resize(256);  // it is much shorter, whatever somebody has put there
+  if (!failure) failure = file.read(life_.data(), life_.size(), 0, got);
+  life_.resize(got);
+  if (failure) throw Error(failure, "the file " + path.string() + " cannot be read");
+  while (life_.ends_with('\n')) life_.pop_back();
+}
+
+NNI_INLINE bool KeeperCore::enter_life(const std::string& life) {
+  if (life == life_) return true;
+  if (!runs_.empty()) return false;
+  const std::filesystem::path own = keeper_directory(options_.directory);
+  if (const std::size_t dropped = spool_.unacknowledged(); dropped != 0)
+    log_.warning("keeper", std::to_string(dropped) + " records of an earlier life of experiment \"" +
+                               options_.experiment + "\" are dropped: nobody can ask for them any more");
+  // Gone from the disk before the new life is named there, so that no crash joins the two.
+  if (const int error = spool_.drop_all())
+    throw Error(boost::system::error_code(error, boost::system::system_category()),
+                "the spool in " + own.string() + " cannot be emptied");
+  files::File file;
+  if (const auto failure = files::replace_file(options_.files, own / "life", life + "\n", file, 0600))
+    throw Error(failure, "the file " + (own / "life").string() + " cannot be written");
+  frames_.clear();
+  frames_from_ = spool_.next_position();
+  finals_.clear();
+  starts_of_ends_.clear();
+  life_ = life;
+  return true;
 }
 
 // ---- records ----------------------------------------------------------------------------------------------------
@@ -24604,13 +26833,20 @@ NNI_INLINE awaitable<void> Keeper::open() {
 
 NNI_INLINE void Keeper::inherit(const std::vector<std::string>& environment) { core_->inherit(environment); }
 NNI_INLINE void Keeper::define(JobTemplate job) { core_->define(std::move(job)); }
-NNI_INLINE void Keeper::start(StartOrder order) { core_->start(std::move(order)); }
+NNI_INLINE bool Keeper::enter_life(const std::string& life) { return core_->enter_life(life); }
+NNI_INLINE std::string Keeper::start(StartOrder order) { return core_->start(std::move(order)); }
 NNI_INLINE void Keeper::kill(RunId run, StopReason why) { core_->kill(run, why); }
 NNI_INLINE void Keeper::kill_all(StopReason why) { core_->kill_all(why); }
+NNI_INLINE void Keeper::stop_by_signal() {
+  core_->stopped_by_signal_ = true;
+  core_->kill_all(StopReason::experiment_end);
+}
 NNI_INLINE void Keeper::send(RunId run, std::string record) { core_->send(run, std::move(record)); }
 NNI_INLINE void Keeper::acknowledge(const std::vector<AcknowledgedRange>& ranges) { core_->acknowledge(ranges); }
 NNI_INLINE void Keeper::on_records(Listener listener) { core_->listener_ = std::move(listener); }
 NNI_INLINE void Keeper::on_trouble(TroubleListener listener) { core_->on_trouble(std::move(listener)); }
+
+NNI_INLINE void Keeper::on_deferred(DeferralListener listener) { core_->deferral_listener_ = std::move(listener); }
 
 NNI_INLINE void Keeper::on_idle(std::function<void()> listener) {
   core_->idle_listener_ = std::move(listener);
@@ -24733,6 +26969,16 @@ NNI_INLINE std::optional<std::filesystem::path> find_keeper(const std::string& g
   return std::nullopt;
 }
 
+NNI_INLINE std::optional<std::filesystem::path> find_reporter() {
+  const std::filesystem::path self = detail::this_program();
+  if (can_serve_as_keeper() && detail::can_be_executed(self)) return self;
+  try {
+    return find_keeper({});
+  } catch (const Error&) {
+    return std::nullopt;  // NNI_KEEPER of the user names nothing; trials see that when they use it
+  }
+}
+
 NNI_INLINE KeeperStart start_keeper(const std::filesystem::path& program, const KeeperOptions& options) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
@@ -24772,9 +27018,12 @@ NNI_INLINE KeeperStart start_keeper(const std::filesystem::path& program, const 
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  const bool began = said.starts_with(keeper_begins);
+  if (began) said.erase(0, keeper_begins.size());
   while (!said.empty() && said.back() == '\n') said.pop_back();
   if (said == "ready") return KeeperStart::ready;
   if (said == "busy") return KeeperStart::busy;
+  if (said.empty() && began) return KeeperStart::killed;
   if (said.empty())
     said = "it ended without a word; is " + program.string() +
            " a keeper, or a program whose main calls nni::keeper::run_if_asked?";
@@ -24785,9 +27034,36 @@ NNI_INLINE KeeperStart start_keeper(const std::filesystem::path& program, const 
 
 #endif  // NNI_WITH_PROCESS
 
-// ---- nni/keeper/impl/link.ipp
+// ---- nni/keeper/impl/left_over.ipp
 
-#include <sys/socket.h>
+#if NNI_WITH_PROCESS
+
+#include <system_error>
+
+namespace nni::keeper {
+
+NNI_INLINE bool belongs_to_run(pid_t pid, const std::filesystem::path& trials, RunId run) {
+  namespace fs = std::filesystem;
+  // Compared as files, not as texts: the experiment may have been moved, or be reached by another path.
+  const fs::path own = trials / to_string(run);
+  std::error_code ignored;
+  const fs::path given = process::environment_of(pid, "NNI_OUTPUT_DIR");
+  if (!given.empty() && fs::equivalent(given, own, ignored)) return true;
+  bool prints_elsewhere = false;
+  for (const char* const name : {"1", "2"}) {
+    const fs::path output = fs::read_symlink("/proc/" + std::to_string(pid) + "/fd/" + name, ignored);
+    if (output.filename() != "trial.stdout" && output.filename() != "trial.stderr") continue;
+    if (fs::equivalent(output.parent_path(), own, ignored)) return true;
+    prints_elsewhere = true;
+  }
+  return !prints_elsewhere && (given.empty() || !fs::exists(given, ignored));
+}
+
+}  // namespace nni::keeper
+
+#endif  // NNI_WITH_PROCESS
+
+// ---- nni/keeper/impl/link.ipp
 
 namespace nni::keeper {
 
@@ -24847,6 +27123,7 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
       }
     }
     sending_.clear();
+    if (sending_.capacity() > kept_capacity) sending_.shrink_to_fit();
     sent_ = 0;
   }
 
@@ -25008,11 +27285,10 @@ NNI_INLINE Lock::~Lock() {
 
 NNI_INLINE Lock::Before Lock::acquire(const std::filesystem::path& path) {
   const auto fail = [&path](int error, const char* what) {
-    return Error(
-        boost::system::error_code(error, boost::system::system_category()), "the lock " + path.string() + " " + what);
+    return Error(files::error_of(-error), "the lock " + path.string() + " " + what);
   };
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (file < 0) throw fail(errno, "cannot be opened");
+  const int file = files::open_own(path.c_str(), O_RDWR | O_CREAT, 0600);
+  if (file < 0) throw fail(-file, "cannot be opened");
   std::string content(256, '\0');
   const bool taken = ::flock(file, LOCK_EX | LOCK_NB) != 0;
   const int reason = errno;
@@ -25035,6 +27311,18 @@ NNI_INLINE Lock::Before Lock::acquire(const std::filesystem::path& path) {
   if (::ftruncate(file_, 0) != 0 || ::pwrite(file_, own.data(), own.size(), 0) != static_cast<ssize_t>(own.size()))
     throw fail(errno, "cannot be written");
   return before;
+}
+
+NNI_INLINE std::optional<pid_t> Lock::holder(const std::filesystem::path& path) {
+  const int file = files::open_own(path.c_str(), O_RDONLY);
+  if (file < 0) return std::nullopt;
+  // A keeper that starts at this very moment takes this for another one, and is started again by its manager.
+  const bool held = ::flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  char content[32] = {};
+  const ssize_t size = held ? ::pread(file, content, sizeof content - 1, 0) : 0;
+  ::close(file);
+  if (!held) return std::nullopt;
+  return size > 0 ? static_cast<pid_t>(std::strtol(content, nullptr, 10)) : pid_t{0};
 }
 
 NNI_INLINE void Lock::release() noexcept {
@@ -25063,8 +27351,19 @@ NNI_INLINE void put_texts(Writer& out, const std::vector<std::string>& texts) {
   for (const std::string& text : texts) out.text(text);
 }
 
+/// Entries of a list at most. One of a byte in a frame takes many in memory.
+inline constexpr std::size_t most_entries = 1'000'000;
+
+/// A count of entries, each of at least so many bytes.
+NNI_INLINE std::size_t take_count(Reader& in, std::size_t bytes_each) {
+  const std::size_t count = in.count(bytes_each);
+  if (count <= most_entries) return count;
+  in.fail();
+  return 0;
+}
+
 NNI_INLINE std::vector<std::string> take_texts(Reader& in) {
-  const std::size_t count = in.count();
+  const std::size_t count = take_count(in, 1);
   std::vector<std::string> texts;
   texts.reserve(count);
   for (std::size_t at = 0; at < count && in.ok(); ++at) texts.emplace_back(in.text());
@@ -25093,6 +27392,23 @@ Enum take_enum(Reader& in, Enum first, Enum last) {
   return static_cast<Enum>(value);
 }
 
+// The reason to stop, and for the ends other than `killed`, which have one always, a bit that says that there is one.
+inline constexpr std::uint8_t has_stop_reason = 0x80;
+
+NNI_INLINE std::uint8_t stop_byte(const JobEnd& end) {
+  const auto reason = static_cast<std::uint8_t>(end.why.value_or(StopReason::user));
+  return end.why && end.kind != EndKind::killed ? static_cast<std::uint8_t>(reason | has_stop_reason) : reason;
+}
+
+NNI_INLINE void take_stop(Reader& in, JobEnd& end) {
+  const std::uint8_t value = in.byte();
+  const std::uint8_t mark = end.kind == EndKind::killed ? 0 : has_stop_reason;
+  if (value == 0 && mark != 0) return;  // nobody told it to stop
+  const auto reason = static_cast<std::uint8_t>(value ^ mark);
+  if (reason > static_cast<std::uint8_t>(StopReason::experiment_end)) return in.fail();
+  end.why = static_cast<StopReason>(reason);
+}
+
 }  // namespace detail
 
 NNI_INLINE std::optional<Frame> FrameReader::next() {
@@ -25105,9 +27421,9 @@ NNI_INLINE std::optional<Frame> FrameReader::next() {
     throw Error(Errc::protocol,
                 "keeper protocol: the other side speaks version " + std::to_string(version) + ", this side version " +
                     std::to_string(protocol_version) + "; use the same release for both");
-  if (size > max_frame_payload)
+  if (size > most_)
     throw Error(Errc::protocol, "keeper protocol: a frame of " + std::to_string(size) +
-                                    " bytes is larger than the limit of " + std::to_string(max_frame_payload));
+                                    " bytes is larger than the limit of " + std::to_string(most_));
   if (available < frame_header_size + size) return std::nullopt;
   Frame frame;
   frame.type = static_cast<FrameType>(header[5]);
@@ -25119,6 +27435,8 @@ NNI_INLINE std::optional<Frame> FrameReader::next() {
 
 NNI_INLINE void encode(Writer& out, const Hello& what) {
   out.text(what.experiment);
+  out.text(what.life);
+  out.byte(what.can_resume ? 1 : 0);
   out.text(what.owner);
   out.number(what.pid);
   detail::put_texts(out, what.environment);
@@ -25128,6 +27446,8 @@ NNI_INLINE Result<Hello> decode_hello(std::string_view payload) {
   Reader in(payload);
   Hello what;
   what.experiment = in.text();
+  what.life = in.text();
+  what.can_resume = in.flag();
   what.owner = in.text();
   what.pid = in.number();
   what.environment = detail::take_texts(in);
@@ -25149,7 +27469,7 @@ NNI_INLINE Result<JobTemplate> decode_job(std::string_view payload) {
   what.arguments = detail::take_texts(in);
   what.directory = in.text();
   what.environment = detail::take_texts(in);
-  what.discard_output = in.byte() != 0;
+  what.discard_output = in.flag();
   return detail::checked(in, std::move(what), "job template");
 }
 
@@ -25192,8 +27512,8 @@ NNI_INLINE Result<Welcome> decode_welcome(std::string_view payload) {
   what.pid = in.number();
   what.directory = in.text();
   what.next_position = in.number();
-  what.restarted = in.byte() != 0;
-  const std::size_t count = in.count();
+  what.restarted = in.flag();
+  const std::size_t count = detail::take_count(in, 6);
   for (std::size_t at = 0; at < count && in.ok(); ++at) {
     LiveRun live;
     live.run = in.run();
@@ -25216,7 +27536,7 @@ NNI_INLINE void encode(Writer& out, const Record& what) {
       out.time(what.started);
       out.byte(static_cast<std::uint8_t>(what.end.kind));
       out.integer(what.end.code);
-      out.byte(static_cast<std::uint8_t>(what.end.why));
+      out.byte(detail::stop_byte(what.end));
       out.text(what.end.message);
       break;
     case Record::Kind::metric:
@@ -25242,7 +27562,7 @@ NNI_INLINE Result<Record> decode_record(std::string_view payload, std::uint64_t 
       what.started = in.time();
       what.end.kind = detail::take_enum(in, EndKind::exited, EndKind::lost);
       what.end.code = static_cast<int>(in.integer());
-      what.end.why = detail::take_enum(in, StopReason::user, StopReason::experiment_end);
+      detail::take_stop(in, what.end);
       what.end.message = in.text();
       break;
     case Record::Kind::metric:
@@ -25279,6 +27599,24 @@ NNI_INLINE Result<std::pair<RunId, std::string>> decode_parameters(std::string_v
   return detail::checked(in, std::pair(run, std::move(record)), "set of parameters");
 }
 
+NNI_INLINE void encode_not_taken(Writer& out, RunId run, std::string_view reason) {
+  out.run(run);
+  out.text(reason);
+}
+
+NNI_INLINE Result<std::pair<RunId, std::string>> decode_not_taken(std::string_view payload) {
+  Reader in(payload);
+  const RunId run = in.run();
+  std::string reason(in.text());
+  return detail::checked(in, std::pair(run, std::move(reason)), "refusal of an order");
+}
+
+NNI_INLINE void encode_deferred(Writer& out, RunId run, std::string_view reason) { encode_not_taken(out, run, reason); }
+
+NNI_INLINE Result<std::pair<RunId, std::string>> decode_deferred(std::string_view payload) {
+  return decode_not_taken(payload);
+}
+
 NNI_INLINE void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>& ranges) {
   out.number(ranges.size());
   std::uint64_t before = 0;
@@ -25291,7 +27629,7 @@ NNI_INLINE void encode_ranges(Writer& out, const std::vector<AcknowledgedRange>&
 
 NNI_INLINE Result<std::vector<AcknowledgedRange>> decode_ranges(std::string_view payload) {
   Reader in(payload);
-  const std::size_t count = in.count();
+  const std::size_t count = detail::take_count(in, 2);
   std::vector<AcknowledgedRange> ranges;
   ranges.reserve(count);
   std::uint64_t before = 0;
@@ -25333,7 +27671,7 @@ NNI_INLINE bool& serves() noexcept {
   return called;
 }
 
-/// Tells whoever waits for the keeper what became of it: one line.
+/// Reports to the process that waits for the keeper: one line when the program begins to serve, one with the outcome.
 class ReadyPipe {
  public:
   explicit ReadyPipe(int file) noexcept : file_(file) {}
@@ -25342,6 +27680,8 @@ class ReadyPipe {
   ~ReadyPipe() {
     if (file_ >= 0) ::close(file_);
   }
+
+  void begin() const noexcept { (void)!::write(file_, keeper_begins.data(), keeper_begins.size()); }
 
   void say(std::string_view line) {
     if (file_ < 0) return;
@@ -25352,6 +27692,16 @@ class ReadyPipe {
  private:
   int file_;
 };
+
+/// True in a trial that calls this program by NNI_KEEPER, in the words of `report_main`.
+NNI_INLINE bool is_reporter(int argc, char** argv) {
+  const char* const named = std::getenv("NNI_KEEPER");
+  if (!named || !std::getenv("NNI_TRIAL_JOB_ID") || argc < 2 || std::strcmp(argv[0], named) != 0) return false;
+  const std::string_view word = argv[1];
+  if (word == "report")
+    return argc == 4 && (argv[2] == std::string_view("intermediate") || argv[2] == std::string_view("final"));
+  return (word == "parameters" && argc == 2) || (word == "parameter" && argc == 3);
+}
 
 NNI_INLINE void close_all_from(unsigned first) {
 #if defined(SYS_close_range)
@@ -25380,11 +27730,12 @@ NNI_INLINE int serve(char** arguments) {
   constexpr int ready_file = 3;
   ReadyPipe ready(ready_file);
   ::fcntl(ready_file, F_SETFD, FD_CLOEXEC);
+  ready.begin();
   close_all_from(ready_file + 1);  // whatever the manager had open is none of ours
 
   // A manager may have closed these; files of ours that took their numbers would be replaced below.
   int null_file = -1;
-  do null_file = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  do null_file = files::open_any("/dev/null", O_RDWR);
   while (null_file >= 0 && null_file <= STDERR_FILENO);
 
   // The first process ends at once, so that its parent has nothing to wait for while the keeper lives.
@@ -25402,11 +27753,15 @@ NNI_INLINE int serve(char** arguments) {
   options.experiment = arguments[1];
   options.environment = arguments[2];
   options.platform = arguments[3];
+  options.reporter = find_reporter().value_or(std::filesystem::path()).string();
   try {
     const std::filesystem::path own = keeper_directory(options.directory);
-    std::error_code ignored;
-    std::filesystem::create_directories(own, ignored);
-    const int log_file = ::open((own / "keeper.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    files::own_directory(*files::System::real(), options.directory);
+    files::own_subdirectory(*files::System::real(), own, 0700);
+    const std::filesystem::path log_path = own / "keeper.log";
+    const int log_file = files::open_own(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    if (const auto failure = files::error_of(log_file); failure.category() == files::refusal_category())
+      throw Error(failure, "the log " + log_path.string() + " cannot be opened");
     ::dup2(null_file, STDIN_FILENO);
     ::dup2(log_file >= 0 ? log_file : null_file, STDOUT_FILENO);
     ::dup2(log_file >= 0 ? log_file : null_file, STDERR_FILENO);
@@ -25439,6 +27794,7 @@ NNI_INLINE int serve(char** arguments) {
 
 NNI_INLINE std::optional<int> run_if_asked(int argc, char** argv) {
   detail::serves() = true;
+  if (detail::is_reporter(argc, argv)) return trial::report_main(argc, argv);
   if (argc != 6 || std::strcmp(argv[1], serve_argument) != 0) return std::nullopt;
   return detail::serve(argv + 2);
 }
@@ -25464,7 +27820,9 @@ inline constexpr std::size_t replay_chunk = 1024 * 1024;
 }  // namespace detail
 
 NNI_INLINE Session::Session(Keeper& keeper, std::shared_ptr<Link> link, Host host, Log log)
-    : keeper_(&keeper), link_(std::move(link)), host_(std::move(host)), log_(std::move(log)) {}
+    : keeper_(&keeper), link_(std::move(link)), host_(std::move(host)), log_(std::move(log)) {
+  reader_.limit(max_greeting_payload);
+}
 
 NNI_INLINE void Session::on_bytes(std::string_view bytes) {
   const std::shared_ptr<Session> keep = shared_from_this();
@@ -25475,7 +27833,7 @@ NNI_INLINE void Session::on_bytes(std::string_view bytes) {
       if (!frame) break;
       handle(*frame);
     }
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {  // costs this connection, and nobody else anything
     fail(error.what());
   }
 }
@@ -25484,7 +27842,7 @@ NNI_INLINE void Session::on_drained() {
   const std::shared_ptr<Session> keep = shared_from_this();
   try {
     send_more();
-  } catch (const Error& error) {
+  } catch (const std::exception& error) {  // costs this connection, and nobody else anything
     fail(error.what());
   }
 }
@@ -25506,6 +27864,7 @@ NNI_INLINE void Session::end() {
   if (manager_) {
     keeper_->on_records(nullptr);
     keeper_->on_trouble(nullptr);
+    keeper_->on_deferred(nullptr);
   }
   link_->close();
   host_.over(*this);
@@ -25516,6 +27875,7 @@ NNI_INLINE void Session::close() {
   if (manager_) {
     keeper_->on_records(nullptr);
     keeper_->on_trouble(nullptr);
+    keeper_->on_deferred(nullptr);
   }
   link_->close();
 }
@@ -25545,6 +27905,7 @@ NNI_INLINE void Session::greet(const Frame& frame) {
     return end();
   }
   manager_ = true;
+  reader_.limit(max_frame_payload);
   keeper_->inherit(hello_.environment);
   const Welcome welcome = keeper_->welcome();
   append_frame(link_->out(), FrameType::welcome, 0, [&welcome](Writer& out) { encode(out, welcome); });
@@ -25563,6 +27924,11 @@ NNI_INLINE void Session::greet(const Frame& frame) {
   });
   keeper_->on_trouble([this](const std::string& text) {
     append_frame(link_->out(), FrameType::trouble, 0, [&text](Writer& out) { out.text(text); });
+    link_->flush();
+  });
+  keeper_->on_deferred([this](RunId run, const std::string& reason) {
+    append_frame(
+        link_->out(), FrameType::deferred, 0, [run, &reason](Writer& out) { encode_deferred(out, run, reason); });
     link_->flush();
   });
   send_more();
@@ -25590,7 +27956,7 @@ NNI_INLINE void Session::command(const Frame& frame) {
   last_command_ = frame.sequence;
   switch (frame.type) {
     case FrameType::job: return keeper_->define(decode_job(frame.payload).value());
-    case FrameType::start: return keeper_->start(decode_start(frame.payload).value());
+    case FrameType::start: return start(decode_start(frame.payload).value());
     case FrameType::kill: {
       const auto order = decode_kill(frame.payload).value();
       return keeper_->kill(order.first, order.second);
@@ -25606,6 +27972,16 @@ NNI_INLINE void Session::command(const Frame& frame) {
           Errc::protocol,
           "keeper protocol: a manager does not send frames of type " + std::to_string(static_cast<int>(frame.type)));
   }
+}
+
+NNI_INLINE void Session::start(StartOrder order) {
+  const RunId run = order.run;
+  const std::string reason = keeper_->start(std::move(order));
+  if (reason.empty()) return;
+  log_.error("keeper", reason);
+  append_frame(
+      link_->out(), FrameType::not_taken, 0, [run, &reason](Writer& out) { encode_not_taken(out, run, reason); });
+  link_->flush();
 }
 
 NNI_INLINE void Session::send_finished() {
@@ -25626,6 +28002,7 @@ namespace detail {
 // File: 16 bytes of header (magic, version, checksum of both), then records.
 // Record: size of the payload (4), checksum of what follows (4), position (8), payload.
 inline constexpr std::string_view spool_magic = "NNISPOOL";
+inline constexpr std::uint32_t spool_version = 1;
 inline constexpr std::size_t spool_header_size = 16;
 inline constexpr std::size_t record_header_size = 16;
 inline constexpr std::uint64_t worth_compacting = 4 * 1024 * 1024;
@@ -25634,7 +28011,7 @@ inline constexpr std::size_t load_chunk = 1024 * 1024;  // of a file is in memor
 NNI_INLINE std::string spool_header() {
   std::string header(spool_magic);
   header.resize(spool_header_size);
-  store_u32(header.data() + 8, protocol_version);
+  store_u32(header.data() + 8, spool_version);
   store_u32(header.data() + 12, crc32c(std::string_view(header.data(), 12)));
   return header;
 }
@@ -25778,6 +28155,7 @@ NNI_INLINE int Spool::write_out() {
   if (const auto failure = file_.write(pending_, end_)) return failure.value();  // the next try writes them all again
   end_ += pending_.size();
   pending_.clear();
+  if (pending_.capacity() > detail::kept_capacity) pending_.shrink_to_fit();
   pending_records_ = 0;
   return 0;
 }
@@ -25811,6 +28189,16 @@ NNI_INLINE void Spool::acknowledge(std::uint64_t first, std::uint64_t count) {
       needed_bytes_ -= slot.size;
   }
   drop_slot_prefix();
+}
+
+NNI_INLINE int Spool::drop_all() {
+  if (const int error = write_out()) return error;
+  acknowledge(base_, next_position() - base_);
+  kept_.clear();
+  needed_bytes_ = 0;
+  if (const auto failure = file_.truncate(detail::spool_header_size)) return failure.value();
+  end_ = detail::spool_header_size;
+  return sync();
 }
 
 NNI_INLINE void Spool::release(std::uint64_t position) {
@@ -25904,6 +28292,7 @@ NNI_INLINE boost::system::error_code Spool::rewrite() {
 
 #if NNI_WITH_HTTP
 
+#include <algorithm>
 #include <array>
 #include <list>
 #include <optional>
@@ -25911,8 +28300,8 @@ NNI_INLINE boost::system::error_code Spool::rewrite() {
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 
 namespace nni::net::detail {
 
@@ -25928,26 +28317,52 @@ struct ReplySlot {
 };
 
 // Which limit on time holds for a connection; each group is a list in the order of `since`.
-enum class Group : std::uint8_t { idle, busy, waiting, lingering };
-inline constexpr std::size_t group_count = 4;
+enum class Group : std::uint8_t {
+  idle,       // between two requests
+  busy,       // in the middle of a request or of an answer
+  loading,    // in the middle of a large body, or waiting for its turn to send one
+  waiting,    // owed an answer
+  lingering,  // answered for the last time
+  unproven    // not authenticated yet, in whatever state
+};
+inline constexpr std::size_t group_count = 6;
+
+// Bodies above it are counted by the length that they announce, before they come.
+inline constexpr std::size_t large_body = 64 * 1024;
+
+// Bytes that are read and dropped after the last answer of a connection, so that its client sees the answer. A body that was
+// refused for its length is dropped whole, up to four times the limit.
+inline constexpr std::size_t most_discarded = 256 * 1024;
+
+// Connections that a server takes when the process may have so many files open.
+inline std::size_t connections_within(std::size_t wanted, std::size_t open_files) noexcept {
+  const std::size_t reserve = std::min(open_files / 2, std::max<std::size_t>(128, open_files / 4));
+  return std::max<std::size_t>(1, std::min(wanted, open_files - reserve));
+}
 
 using Connections = std::list<std::shared_ptr<Connection>>;
 
 class ServerCore : public std::enable_shared_from_this<ServerCore> {
  public:
   ServerCore(boost::asio::any_io_executor executor, ServerOptions options, Log log);
+  ServerCore(const ServerCore&) = delete;
+  ServerCore& operator=(const ServerCore&) = delete;
+  ~ServerCore() { budget_->server = nullptr; }
 
   void route(std::string method, std::string prefix, Handler handler);
+  void screen(Screen screen) { screen_ = std::move(screen); }
   void open();
   unsigned short port() const noexcept { return port_; }
   std::size_t connections() const noexcept { return count_; }
-  std::size_t busy() const noexcept { return groups_[static_cast<std::size_t>(Group::busy)].size(); }
+  std::size_t busy() const noexcept { return members(Group::busy).size() + members(Group::loading).size(); }
   void stop();
   awaitable<void> close();
 
   const ServerOptions& options() const noexcept { return options_; }
   boost::asio::any_io_executor executor() const { return executor_; }
   const Handler* find(std::string_view method, std::string_view path, bool& known_path) const noexcept;
+  const Screen& screen() const noexcept { return screen_; }
+  const std::shared_ptr<RequestBudget>& budget() const noexcept { return budget_; }
   std::array<char, 64 * 1024>& scratch() noexcept { return scratch_; }
   std::string& answer_buffer() noexcept { return answer_buffer_; }
   void move_to(Connection& connection, Group group);
@@ -25957,6 +28372,17 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
     if (--operations_ == 0) idle_.notify();
   }
   void complain(std::string_view text) const { log_.warning("http", text); }
+  void complain_of_memory(const char* reason) noexcept;
+
+  // True when more bytes may be read; makes room by closing connections that have shown nothing.
+  bool has_memory(const Connection& reader);
+  // Reads no more from the connection until bytes were given back.
+  void starve(Connection& connection);
+  // Takes the length of a large body from the budget; false: its turn comes later, see `Connection::granted`.
+  bool claim(Connection& connection, std::size_t bytes);
+  void withdraw(Connection& connection) noexcept;
+  // Bytes were given back to the budget.
+  void freed() noexcept;
 
  private:
   struct Route {
@@ -25980,6 +28406,10 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void admit(tcp::socket socket);
   bool make_room();
   void resume_accepting();
+  void grant();
+  bool pressed() const noexcept;
+  Connections& members(Group group) noexcept { return groups_[static_cast<std::size_t>(group)]; }
+  const Connections& members(Group group) const noexcept { return groups_[static_cast<std::size_t>(group)]; }
   std::optional<SteadyPoint> next_limit() const;
   Duration limit_of(Group group) const noexcept;
   void arm();
@@ -25989,16 +28419,23 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   ServerOptions options_;
   Log log_;
   std::vector<Route> routes_;
+  Screen screen_;
   std::list<Listener> listeners_;
   unsigned short port_ = 0;
   std::array<Connections, group_count> groups_;
   std::size_t count_ = 0;
+  std::size_t most_ = 0;  // connections
+  std::shared_ptr<RequestBudget> budget_;
+  std::vector<std::weak_ptr<Connection>> starved_;
+  std::list<Connection*> claims_;  // in the order of their turns
+  bool granting_ = false;
   std::size_t operations_ = 0;
   async::event idle_;
   boost::asio::steady_timer timer_;
   bool timer_armed_ = false;
   bool open_ = false;
   bool accept_trouble_told_ = false;
+  bool memory_trouble_told_ = false;
   std::array<char, 64 * 1024> scratch_;  // bytes are read here first: an idle connection holds no buffer
   std::string answer_buffer_;
 };
@@ -26011,41 +28448,68 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void start();
   void answer(unsigned status, std::string_view body, std::string_view content_type);
   void drop();
+  void shed(const char* reason) noexcept;  // drops it because something was thrown
+
+  void fed();                                                    // bytes may be read again
+  void granted(BudgetShare share);                               // the turn of its large body has come
+  std::size_t announced() const noexcept { return announced_; }  // length of the body
 
   Group group = Group::idle;
+  bool proven = false;
   SteadyPoint since{};
   Connections::iterator place;
 
  private:
-  using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+  // Bodies are taken here: the parser sees heads only, each of them whole.
+  using Head = boost::beast::http::request_parser<boost::beast::http::empty_body>;
 
+  template <class F>
+  void guarded(F&& step) noexcept;
   void wait_readable();
   void readable(error_code failure);
-  std::size_t feed(const char* data, std::size_t size);
-  void dispatch();
+  std::size_t feed(std::string_view data);
+  std::size_t read_head(std::string_view data);
+  void begin_request();
+  void begin_body();
+  void take_part(std::string_view part);
+  Request request_of_head() const;
+  bool is_last() const;
+  void dispatch(std::string_view body);
+  void decline(unsigned status, std::string_view why);
   void refuse(unsigned status, std::string_view why);
-  void refuse(error_code failure);
   void write(std::string_view bytes);
   void wait_writable();
   void writable(error_code failure);
   void answered();
   void go_on();
+  void consume();
+  void yield();
+  void count_bytes() noexcept;
   void end();
 
   std::shared_ptr<ServerCore> server_;
   tcp::socket socket_;
-  std::optional<Parser> parser_;
-  std::string body_;    // its capacity is used again by the next request
-  std::string unread_;  // bytes behind the request that is being answered
+  std::optional<Head> head_;      // of the request whose body is awaited
+  std::size_t searched_ = 0;      // so much of an incomplete head was searched for its end
+  std::size_t announced_ = 0;     // bytes of the body
+  std::size_t passing_over_ = 0;  // bytes left of the body of a request that was declined
+  std::string body_;              // only of a body that came in parts
+  std::string unread_;            // the start of a head, or bytes behind the request that is being answered
   std::string unsent_;
+  BudgetShare share_;  // of a large body
+  std::size_t discarded_ = 0;
+  std::size_t most_discarded_ = most_discarded;
+  std::size_t counted_ = 0;  // bytes that stand in the budget for this connection
   std::shared_ptr<ReplySlot> slot_;
   std::uint64_t serial_ = 0;
   bool reading_ = false;
+  bool starved_ = false;
+  bool claiming_ = false;
+  bool yielded_ = false;  // the next request is taken by a later turn
   bool writing_ = false;
   bool dispatching_ = false;
   bool close_after_ = false;
   bool head_request_ = false;
-  bool asked_to_continue_ = false;
   bool discarding_ = false;  // an error was answered: what comes is read only so that the client sees the answer
   bool ended_ = false;
 };
@@ -26058,21 +28522,23 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
 #if NNI_WITH_HTTP
 
+#include <algorithm>
 #include <utility>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/field.hpp>
 #include <boost/beast/http/fields.hpp>
+#include <boost/none.hpp>
 
 namespace nni::net::detail {
 
-// A larger body gives its memory back when it was handled: connections of trials may be idle for hours.
-inline constexpr std::size_t most_kept = 64 * 1024;
-
 // A client that sends more while it is owed an answer has to wait with it.
-inline constexpr std::size_t most_unread = 64 * 1024;
+inline constexpr std::size_t most_unread = 16 * 1024;
+
+// Pipelined requests that are handled before other connections have their turn.
+inline constexpr int most_at_once = 16;
 
 NNI_INLINE Connection::Connection(std::shared_ptr<ServerCore> server, tcp::socket socket)
     : server_(std::move(server)), socket_(std::move(socket)), slot_(std::make_shared<ReplySlot>()) {
@@ -26082,10 +28548,12 @@ NNI_INLINE Connection::Connection(std::shared_ptr<ServerCore> server, tcp::socke
 NNI_INLINE Connection::~Connection() { slot_->connection = nullptr; }
 
 NNI_INLINE void Connection::start() {
-  error_code failure;
-  socket_.non_blocking(true, failure);
-  if (failure) return drop();
-  wait_readable();
+  guarded([this] {
+    error_code failure;
+    socket_.non_blocking(true, failure);
+    if (failure) return drop();
+    wait_readable();
+  });
 }
 
 NNI_INLINE void Connection::drop() {
@@ -26096,26 +28564,79 @@ NNI_INLINE void Connection::drop() {
   error_code ignored;
   socket_.shutdown(tcp::socket::shutdown_send, ignored);
   socket_.close(ignored);
-  if (!dispatching_) parser_.reset();  // the running handler still looks at the request
-  server_->remove(*this);
+  if (!dispatching_) head_.reset();  // the running handler still looks at the request
+  const std::shared_ptr<ServerCore> server = server_;
+  if (std::exchange(claiming_, false)) server->withdraw(*this);
+  share_.release();
+  if (const std::size_t bytes = std::exchange(counted_, 0)) server->budget()->give_back(false, bytes);
+  server->remove(*this);
+}
+
+NNI_INLINE void Connection::shed(const char* reason) noexcept {
+  server_->complain_of_memory(reason);
+  drop();
+}
+
+// A lack of memory closes this connection and no other.
+template <class F>
+void Connection::guarded(F&& step) noexcept {
+  const std::shared_ptr<Connection> keep = shared_from_this();
+  try {
+    step();
+    count_bytes();
+  } catch (const std::exception& error) {
+    shed(error.what());
+  } catch (...) {
+    shed("an unknown exception");
+  }
+}
+
+// Keeps the account of what this connection holds, a large body aside: that was counted before it came.
+NNI_INLINE void Connection::count_bytes() noexcept {
+  if (ended_) return;
+  const bool large = announced_ > large_body;
+  const std::size_t bytes = unread_.size() + unsent_.size() + (large ? 0 : body_.size());
+  std::size_t& all = server_->budget()->small;
+  all += bytes;
+  if (const std::size_t before = std::exchange(counted_, bytes); before != 0)
+    before > bytes ? server_->budget()->give_back(false, before) : static_cast<void>(all -= before);
 }
 
 NNI_INLINE void Connection::wait_readable() {
-  if (ended_ || reading_) return;
+  if (ended_ || reading_ || starved_ || claiming_ || yielded_) return;
   reading_ = true;
   server_->begin_operation();
-  socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code failure) {
-    self->reading_ = false;
-    self->readable(failure);
-    self->server_->end_operation();
-  });
+  try {
+    socket_.async_wait(tcp::socket::wait_read, [self = shared_from_this()](error_code failure) {
+      self->reading_ = false;
+      self->guarded([&] { self->readable(failure); });
+      self->server_->end_operation();
+    });
+  } catch (...) {
+    reading_ = false;
+    server_->end_operation();
+    throw;
+  }
+}
+
+NNI_INLINE void Connection::fed() {
+  starved_ = false;
+  guarded([this] { wait_readable(); });
 }
 
 NNI_INLINE void Connection::readable(error_code failure) {
   if (ended_) return;
   if (failure) return drop();
+  if (claiming_ || yielded_) return;
+  if (!discarding_ && !server_->has_memory(*this)) {
+    starved_ = true;
+    return server_->starve(*this);
+  }
   auto& scratch = server_->scratch();
-  const std::size_t size = socket_.read_some(boost::asio::buffer(scratch), failure);
+  const bool owed = slot_->serial != 0 || writing_;
+  const std::size_t most = owed && !discarding_ ? most_unread - std::min(unread_.size(), most_unread) : scratch.size();
+  if (most == 0) return;
+  const std::size_t size = socket_.read_some(boost::asio::buffer(scratch.data(), most), failure);
   if (failure == boost::asio::error::would_block || failure == boost::asio::error::try_again) return wait_readable();
   if (failure) {
     // The client has no more to say. An answer that is owed is still delivered: it may have closed one direction only.
@@ -26124,77 +28645,111 @@ NNI_INLINE void Connection::readable(error_code failure) {
     close_after_ = true;
     return;
   }
-  if (discarding_) return wait_readable();
-  if (slot_->serial != 0 || writing_) {
+  if (discarding_) {
+    discarded_ += size;
+    return discarded_ > most_discarded_ ? drop() : wait_readable();
+  }
+  if (owed) {
     // Requests are answered in order, so this one has to wait; its sender too, if it sends much.
     unread_.append(scratch.data(), size);
     if (unread_.size() < most_unread) wait_readable();
     return;
   }
   if (unread_.empty()) {
-    const std::size_t used = feed(scratch.data(), size);
+    const std::size_t used = feed(std::string_view(scratch.data(), size));
     if (ended_) return;
     unread_.append(scratch.data() + used, size - used);
   } else {
     unread_.append(scratch.data(), size);
-    const std::size_t used = feed(unread_.data(), unread_.size());
+    consume();
     if (ended_) return;
-    unread_.erase(0, used);
   }
   wait_readable();
 }
 
-// Gives bytes to the parser and requests to their handlers, until an answer is owed or the bytes are used up.
-NNI_INLINE std::size_t Connection::feed(const char* data, std::size_t size) {
+// Takes requests from the bytes and gives them to their handlers, until an answer is owed or the bytes are used up.
+NNI_INLINE std::size_t Connection::feed(std::string_view data) {
   std::size_t used = 0;
-  while (used < size && !ended_ && !discarding_ && !close_after_ && slot_->serial == 0 && !writing_) {
-    if (!parser_) {
-      server_->move_to(*this, Group::busy);
-      parser_.emplace();
-      parser_->eager(true);
-      parser_->header_limit(static_cast<std::uint32_t>(server_->options().max_head_bytes));
-      parser_->body_limit(server_->options().max_body_bytes);
-      body_.clear();
-      parser_->get().body() = std::move(body_);
-      asked_to_continue_ = false;
+  int requests = 0;
+  while (!ended_ && !discarding_ && !close_after_ && !claiming_ && slot_->serial == 0 && !writing_) {
+    const std::string_view rest = data.substr(used);
+    if (rest.empty() && !(head_ && announced_ == 0)) break;
+    if (!head_ && passing_over_ == 0 && requests++ == most_at_once) {
+      yield();
+      break;
     }
-    error_code failure;
-    const std::size_t taken = parser_->put(boost::asio::const_buffer(data + used, size - used), failure);
-    used += taken;
-    if (failure && failure != boost::beast::http::error::need_more) {
-      refuse(failure);
-      return size;
+    if (passing_over_ != 0) {
+      const std::size_t now = std::min(passing_over_, rest.size());
+      used += now;
+      passing_over_ -= now;
+      if (passing_over_ == 0) server_->move_to(*this, Group::idle);
+    } else if (!head_) {
+      const std::size_t length = read_head(rest);
+      if (length == 0) break;
+      used += length;
+      begin_request();
+    } else if (body_.empty() && rest.size() >= announced_) {
+      used += announced_;
+      dispatch(rest.substr(0, announced_));
+    } else {
+      const std::size_t now = std::min(announced_ - body_.size(), rest.size());
+      take_part(rest.substr(0, now));
+      used += now;
+      if (body_.size() == announced_) dispatch(body_);
     }
-    if (parser_->is_done()) {
-      dispatch();
-      continue;
-    }
-    if (parser_->is_header_done() && !asked_to_continue_) {
-      asked_to_continue_ = true;
-      if (equal_ignoring_case(parser_->get()[boost::beast::http::field::expect], "100-continue"))
-        write("HTTP/1.1 100 Continue\r\n\r\n");
-    }
-    if (taken == 0) break;
   }
-  return used;
+  return discarding_ ? data.size() : used;
 }
 
-NNI_INLINE void Connection::dispatch() {
-  auto& message = parser_->get();
-  close_after_ = close_after_ || !message.keep_alive() || message.version() < 11;
-  head_request_ = message.method() == boost::beast::http::verb::head;
-  server_->move_to(*this, Group::waiting);
-  slot_->serial = ++serial_;
-  slot_->client_left = false;
+// Lets others have their turn before the next request of this connection.
+NNI_INLINE void Connection::yield() {
+  yielded_ = true;
+  server_->begin_operation();
+  try {
+    boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
+      self->yielded_ = false;
+      self->guarded([&] { self->go_on(); });
+      self->server_->end_operation();
+    });
+  } catch (...) {
+    server_->end_operation();
+    throw;
+  }
+}
 
+// Returns the length of the head, 0 while it is incomplete or when it is none.
+NNI_INLINE std::size_t Connection::read_head(std::string_view data) {
+  if (searched_ == 0) server_->move_to(*this, Group::busy);
+  const std::size_t most = server_->options().max_head_bytes;
+  const std::size_t end = data.substr(0, most).find("\r\n\r\n", searched_ - std::min<std::size_t>(searched_, 3));
+  if (end == std::string_view::npos) {
+    searched_ = data.size();
+    if (data.size() >= most) refuse(431, "the header may have " + std::to_string(most) + " bytes");
+    return 0;
+  }
+  searched_ = 0;
+  head_.emplace();
+  head_->skip(true);  // bodies are taken by this class
+  head_->header_limit(static_cast<std::uint32_t>(most + 1));
+  head_->body_limit(boost::none);
+  error_code failure;
+  const std::size_t taken = head_->put(boost::asio::const_buffer(data.data(), end + 4), failure);
+  if (failure || taken != end + 4 || !head_->is_header_done()) {
+    refuse(400, failure ? failure.message() : "this is not an HTTP request");
+    return 0;
+  }
+  return taken;
+}
+
+NNI_INLINE Request Connection::request_of_head() const {
   const auto view = [](auto text) { return std::string_view(text.data(), text.size()); };
+  const auto& message = head_->get();
   Request request;
   request.method = view(message.method_string());
   const std::string_view target = view(message.target());
   const std::size_t question = target.find('?');
   request.path = target.substr(0, question);
   if (question != std::string_view::npos) request.query = target.substr(question + 1);
-  request.body = message.body();
   request.content_type = view(message[boost::beast::http::field::content_type]);
   request.fields_ = &static_cast<const boost::beast::http::fields&>(message.base());
   request.find_ = [](const void* fields, std::string_view name) {
@@ -26202,9 +28757,94 @@ NNI_INLINE void Connection::dispatch() {
         (*static_cast<const boost::beast::http::fields*>(fields))[boost::beast::string_view(name.data(), name.size())];
     return std::string_view(value.data(), value.size());
   };
+  return request;
+}
+
+NNI_INLINE bool Connection::is_last() const {
+  const auto& message = head_->get();
+  return !message.keep_alive() || message.version() < 11;
+}
+
+// Decides by the head alone, so that strangers cannot send a body.
+NNI_INLINE void Connection::begin_request() {
+  const Request request = request_of_head();
+  Screening verdict;
+  bool known_path = false;
+  if (!server_->find(request.method, request.path, known_path)) {
+    verdict.status = known_path ? 405 : 404;
+    verdict.reason = reason_phrase(verdict.status);
+  } else if (server_->screen()) {
+    try {
+      verdict = server_->screen()(request);
+    } catch (const std::exception& error) {
+      server_->complain("a request could not be screened: " + std::string(error.what()));
+      verdict.status = 500;
+      verdict.reason = "internal error";
+    }
+  }
+  proven = proven || verdict.known;
+
+  // Two ways to find the end of a body are the door to smuggled requests, and no trial needs the second one.
+  const auto length = head_->content_length();
+  const bool coded = head_->get().count(boost::beast::http::field::transfer_encoding) != 0;
+  if (verdict.status == 0 && coded)
+    return refuse(411, "send the body with a Content-Length; a Transfer-Encoding is not accepted");
+  const std::size_t most = server_->options().max_body_bytes;
+  if (!coded && length && *length > most) {
+    most_discarded_ =
+        std::max<std::size_t>(most_discarded_, most > *length / 4 ? static_cast<std::size_t>(*length) : 0);
+    if (verdict.status == 0) return refuse(413, "the body may have " + std::to_string(most) + " bytes");
+  }
+  if (coded || (length && *length > most)) return refuse(verdict.status, verdict.reason);
+  announced_ = length ? static_cast<std::size_t>(*length) : 0;
+  if (verdict.status != 0) return decline(verdict.status, verdict.reason);
+
+  if (announced_ > large_body) {
+    server_->move_to(*this, Group::loading);
+    claiming_ = !server_->claim(*this, announced_);
+    if (claiming_) return;
+  } else {
+    server_->move_to(*this, Group::busy);
+  }
+  begin_body();
+}
+
+NNI_INLINE void Connection::granted(BudgetShare share) {
+  share_ = std::move(share);
+  if (!std::exchange(claiming_, false)) return;
+  guarded([this] {
+    server_->move_to(*this, Group::loading);  // its time begins with its turn
+    begin_body();
+    go_on();
+  });
+}
+
+NNI_INLINE void Connection::begin_body() {
+  if (announced_ != 0 && equal_ignoring_case(request_of_head().header("expect"), "100-continue"))
+    write("HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+// Room grows with what has come, never with what was announced, and never beyond it.
+NNI_INLINE void Connection::take_part(std::string_view part) {
+  if (const std::size_t needed = body_.size() + part.size(); needed > body_.capacity())
+    body_.reserve(std::min(announced_, std::max(needed, 2 * body_.capacity())));
+  body_ += part;
+}
+
+NNI_INLINE void Connection::dispatch(std::string_view body) {
+  close_after_ = close_after_ || is_last();
+  head_request_ = head_->get().method() == boost::beast::http::verb::head;
+  Request request = request_of_head();
+  request.body = body;
+  request.own_body_ = body.data() == body_.data() ? &body_ : nullptr;
+  BudgetShare share = announced_ > large_body ? std::move(share_) : BudgetShare(server_->budget(), false, body.size());
+  announced_ = 0;
+  server_->move_to(*this, Group::waiting);
+  slot_->serial = ++serial_;
+  slot_->client_left = false;
 
   dispatching_ = true;
-  Responder responder(slot_, serial_);
+  Responder responder(slot_, serial_, std::move(share));
   bool known_path = false;
   if (const Handler* handler = server_->find(request.method, request.path, known_path)) {
     try {
@@ -26213,14 +28853,10 @@ NNI_INLINE void Connection::dispatch() {
       server_->complain("a request handler failed: " + describe(std::current_exception()));
       if (!ended_ && slot_->serial == serial_) answer(500, "internal error", "text/plain");
     }
-  } else {
-    responder.send(known_path ? 405 : 404, reason_phrase(known_path ? 405 : 404));
   }
   dispatching_ = false;
-  if (ended_) return;
-  body_ = std::move(parser_->get().body());
-  if (body_.capacity() > most_kept) std::string().swap(body_);
-  parser_.reset();
+  std::string().swap(body_);  // connections of trials may be idle for hours
+  head_.reset();
 }
 
 NNI_INLINE void Connection::answer(unsigned status, std::string_view body, std::string_view content_type) {
@@ -26243,21 +28879,26 @@ NNI_INLINE void Connection::answer(unsigned status, std::string_view body, std::
   if (!ended_ && !writing_) answered();
 }
 
-// The parser's complaints, in the terms of HTTP.
-NNI_INLINE void Connection::refuse(error_code failure) {
-  using boost::beast::http::error;
-  if (failure == error::body_limit)
-    return refuse(413, "the body may have " + std::to_string(server_->options().max_body_bytes) + " bytes");
-  if (failure == error::header_limit)
-    return refuse(431, "the header may have " + std::to_string(server_->options().max_head_bytes) + " bytes");
-  refuse(400, failure.message());
+// Answers without looking at the body, which is passed over.
+NNI_INLINE void Connection::decline(unsigned status, std::string_view why) {
+  // A client that waits for 100 Continue may now send its body or not.
+  const bool unsure = announced_ != 0 && !request_of_head().header("expect").empty();
+  close_after_ = close_after_ || unsure || is_last();
+  head_request_ = head_->get().method() == boost::beast::http::verb::head;
+  passing_over_ = close_after_ ? 0 : announced_;
+  announced_ = 0;
+  dispatching_ = true;
+  head_.reset();
+  answer(status, why, "text/plain");
+  dispatching_ = false;
 }
 
 NNI_INLINE void Connection::refuse(unsigned status, std::string_view why) {
   close_after_ = true;
   discarding_ = true;
   head_request_ = false;
-  parser_.reset();
+  announced_ = 0;
+  head_.reset();
   answer(status, why, "text/plain");
 }
 
@@ -26282,10 +28923,15 @@ NNI_INLINE void Connection::write(std::string_view bytes) {
 NNI_INLINE void Connection::wait_writable() {
   writing_ = true;
   server_->begin_operation();
-  socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](error_code failure) {
-    self->writable(failure);
-    self->server_->end_operation();
-  });
+  try {
+    socket_.async_wait(tcp::socket::wait_write, [self = shared_from_this()](error_code failure) {
+      self->guarded([&] { self->writable(failure); });
+      self->server_->end_operation();
+    });
+  } catch (...) {
+    server_->end_operation();
+    throw;
+  }
 }
 
 NNI_INLINE void Connection::writable(error_code failure) {
@@ -26299,22 +28945,18 @@ NNI_INLINE void Connection::writable(error_code failure) {
     return wait_writable();
   }
   writing_ = false;
-  if (slot_->serial == 0 && !parser_) answered();
+  if (slot_->serial == 0 && !head_) answered();
   if (!ended_ && !discarding_) go_on();
 }
 
 // An answer has left. Decides what becomes of the connection.
 NNI_INLINE void Connection::answered() {
   if (!close_after_) {
-    server_->move_to(*this, Group::idle);
+    server_->move_to(*this, passing_over_ != 0 ? Group::busy : Group::idle);
     // Inside a handler `feed` goes on by itself; later, a waiting request must not be handled inside the call of
     // whoever gave the answer.
     if (!dispatching_ && !unread_.empty()) {
-      server_->begin_operation();
-      boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
-        self->go_on();
-        self->server_->end_operation();
-      });
+      if (!yielded_) yield();
     } else if (!dispatching_ && !discarding_) {
       wait_readable();
     }
@@ -26324,14 +28966,19 @@ NNI_INLINE void Connection::answered() {
 }
 
 NNI_INLINE void Connection::go_on() {
-  if (ended_ || dispatching_ || slot_->serial != 0 || writing_) return;
+  if (ended_ || dispatching_ || claiming_ || yielded_ || slot_->serial != 0 || writing_) return;
+  consume();
+  if (!ended_) wait_readable();
+}
+
+// Feeds what was read and not used yet. It is held apart, so that nothing that happens meanwhile changes it.
+NNI_INLINE void Connection::consume() {
   std::string bytes = std::exchange(unread_, {});
-  const std::size_t used = feed(bytes.data(), bytes.size());
+  const std::size_t used = feed(bytes);
   if (ended_) return;
   bytes.erase(0, used);
   bytes += unread_;
   unread_ = std::move(bytes);
-  wait_readable();
 }
 
 // Closing with unread bytes would reset the connection and could take the answer from the client, so the rest is
@@ -26457,11 +29104,16 @@ NNI_INLINE Result<std::optional<ResponseHead>> parse_response_head(std::string_v
     const std::string_view name = line.substr(0, colon);
     const std::string_view value = detail::without_blanks(line.substr(colon + 1));
     if (equal_ignoring_case(name, "content-length")) {
+      const std::size_t length_before = head.content_length;
       const auto [last, wrong] = std::from_chars(value.data(), value.data() + value.size(), head.content_length);
-      if (wrong != std::errc{} || last != value.data() + value.size()) return detail::not_http("content length", line);
+      if (wrong != std::errc{} || last != value.data() + value.size() ||
+          (has_length && head.content_length != length_before))
+        return detail::not_http("content length", line);
       has_length = true;
     } else if (equal_ignoring_case(name, "transfer-encoding")) {
-      chunked = detail::has_token(value, "chunked");
+      // Any other coding would have to be undone, and its end could not be found.
+      if (chunked || !equal_ignoring_case(value, "chunked")) return detail::not_http("transfer encoding", line);
+      chunked = true;
     } else if (equal_ignoring_case(name, "connection")) {
       if (detail::has_token(value, "close")) head.keep_alive = false;
       if (detail::has_token(value, "keep-alive")) head.keep_alive = true;
@@ -26497,8 +29149,11 @@ NNI_INLINE Result<bool> ChunkDecoder::feed(std::string& input, std::string& outp
       continue;
     }
     const std::size_t end = input.find("\r\n", at);
+    const std::size_t line_size = (end == std::string::npos ? input.size() : end) - at;
+    if (state_ == State::trailer && (trailer_ += end == std::string::npos ? 0 : line_size + 2) > 64 * 1024)
+      return detail::not_http("trailer without end", input);
     if (end == std::string::npos) {
-      if (input.size() - at > 4096) return detail::not_http("chunk", input);
+      if (line_size > 4096) return detail::not_http("chunk", input);
       break;
     }
     const std::string_view line(input.data() + at, end - at);
@@ -26527,12 +29182,15 @@ NNI_INLINE Result<bool> ChunkDecoder::feed(std::string& input, std::string& outp
 #if NNI_WITH_HTTP
 
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/post.hpp>
 
 namespace nni::net::detail {
 
@@ -26543,7 +29201,13 @@ void close_on_exec(Socket& socket) {
 }
 
 NNI_INLINE ServerCore::ServerCore(boost::asio::any_io_executor executor, ServerOptions options, Log log)
-    : executor_(std::move(executor)), options_(std::move(options)), log_(std::move(log)), timer_(executor_) {}
+    : executor_(std::move(executor)),
+      options_(std::move(options)),
+      log_(std::move(log)),
+      budget_(std::make_shared<RequestBudget>()),
+      timer_(executor_) {
+  budget_->server = this;
+}
 
 NNI_INLINE void ServerCore::route(std::string method, std::string prefix, Handler handler) {
   routes_.push_back({std::move(method), std::move(prefix), std::move(handler)});
@@ -26621,6 +29285,10 @@ NNI_INLINE void ServerCore::open() {
       throw config_error("listen", "\"" + options_.listen + "\" is not an address of this machine");
     throw Error(error.code(), "cannot listen on " + where);
   }
+  rlimit files{};
+  const bool limited = ::getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur != RLIM_INFINITY;
+  most_ = limited ? connections_within(options_.max_connections, static_cast<std::size_t>(files.rlim_cur))
+                  : options_.max_connections;
   open_ = true;
   for (Listener& listener : listeners_) accept(listener);
 }
@@ -26629,14 +29297,20 @@ NNI_INLINE void ServerCore::accept(Listener& listener) {
   if (!open_ || listener.accepting || listener.parked) return;
   listener.accepting = true;
   begin_operation();
-  listener.acceptor.async_wait(tcp::acceptor::wait_read, [self = shared_from_this(), &listener](error_code failure) {
-    if (self->open_) {
-      listener.accepting = false;
-      if (!failure) self->accept_waiting(listener);
-      self->accept(listener);
-    }
-    self->end_operation();
-  });
+  try {
+    listener.acceptor.async_wait(tcp::acceptor::wait_read, [self = shared_from_this(), &listener](error_code failure) {
+      if (self->open_) {
+        listener.accepting = false;
+        if (!failure) self->accept_waiting(listener);
+        self->accept(listener);
+      }
+      self->end_operation();
+    });
+  } catch (const std::exception& error) {
+    --operations_;
+    complain_of_memory(error.what());
+    listener.refused = true;  // tried again when a connection ends, or soon
+  }
 }
 
 // Accepts who has connected by now.
@@ -26659,8 +29333,9 @@ NNI_INLINE void ServerCore::accept_waiting(Listener& listener) {
       return;
     }
     close_on_exec(socket);
-    if (count_ >= options_.max_connections && !make_room()) {
+    if (count_ >= most_ && !make_room()) {
       listener.parked = std::move(socket);  // it waits, and with it those in the system's queue, until one ends
+      arm();
       return;
     }
     admit(std::move(socket));
@@ -26668,28 +29343,37 @@ NNI_INLINE void ServerCore::accept_waiting(Listener& listener) {
 }
 
 NNI_INLINE void ServerCore::admit(tcp::socket socket) {
-  auto connection = std::make_shared<Connection>(shared_from_this(), std::move(socket));
-  auto& idle = groups_[static_cast<std::size_t>(Group::idle)];
-  connection->since = std::chrono::steady_clock::now();
-  connection->place = idle.insert(idle.end(), connection);
+  std::shared_ptr<Connection> connection;
+  try {
+    connection = std::make_shared<Connection>(shared_from_this(), std::move(socket));
+    connection->proven = !screen_;
+    connection->group = connection->proven ? Group::idle : Group::unproven;
+    connection->since = std::chrono::steady_clock::now();
+    connection->place = members(connection->group).insert(members(connection->group).end(), connection);
+  } catch (const std::bad_alloc& error) {
+    return complain_of_memory(error.what());  // its socket is closed
+  }
   ++count_;
-  if (!timer_armed_ || connection->since + limit_of(Group::idle) < timer_.expiry()) arm();
+  if (!timer_armed_ || connection->since + limit_of(connection->group) < timer_.expiry()) arm();
   connection->start();
 }
 
-// Closes the connection that has been idle longest; its client connects again when it has something to say.
+// Closes a connection that is needed least: one that has shown nothing, one that was answered for the last time, or the one
+// that has been idle longest, whose client connects again when it has something to send.
 NNI_INLINE bool ServerCore::make_room() {
-  auto& idle = groups_[static_cast<std::size_t>(Group::idle)];
-  if (idle.empty()) return false;
-  const std::shared_ptr<Connection> oldest = idle.front();
-  oldest->drop();
-  return true;
+  for (const Group group : {Group::unproven, Group::lingering, Group::idle}) {
+    if (members(group).empty()) continue;
+    const std::shared_ptr<Connection> oldest = members(group).front();
+    oldest->drop();
+    return true;
+  }
+  return false;
 }
 
 NNI_INLINE void ServerCore::resume_accepting() {
   for (Listener& listener : listeners_) {
     if (std::exchange(listener.refused, false)) listener.accepting = false;
-    if (listener.parked && count_ < options_.max_connections) {
+    if (listener.parked && count_ < most_) {
       tcp::socket socket = std::move(*listener.parked);
       listener.parked.reset();
       admit(std::move(socket));
@@ -26699,8 +29383,13 @@ NNI_INLINE void ServerCore::resume_accepting() {
 }
 
 NNI_INLINE void ServerCore::move_to(Connection& connection, Group group) {
-  auto& target = groups_[static_cast<std::size_t>(group)];
-  target.splice(target.end(), groups_[static_cast<std::size_t>(connection.group)], connection.place);
+  // What a connection that has shown nothing does makes no difference: its time runs from when it was accepted.
+  if (!connection.proven && (group == Group::idle || group == Group::busy || group == Group::loading)) {
+    if (connection.group == Group::unproven) return;
+    group = Group::unproven;
+  }
+  auto& target = members(group);
+  target.splice(target.end(), members(connection.group), connection.place);
   connection.group = group;
   if (group == Group::waiting) return;
   connection.since = std::chrono::steady_clock::now();
@@ -26708,27 +29397,118 @@ NNI_INLINE void ServerCore::move_to(Connection& connection, Group group) {
 }
 
 NNI_INLINE void ServerCore::remove(Connection& connection) {
-  groups_[static_cast<std::size_t>(connection.group)].erase(connection.place);
+  members(connection.group).erase(connection.place);
   --count_;
-  if (open_) resume_accepting();
+  if (!open_) return;
+  try {
+    resume_accepting();
+  } catch (const std::exception& error) {
+    complain_of_memory(error.what());
+  }
+}
+
+// ---- memory
+
+NNI_INLINE void ServerCore::complain_of_memory(const char* reason) noexcept {
+  if (std::exchange(memory_trouble_told_, true)) return;
+  try {
+    complain("a connection was closed because there is no memory for it (" + std::string(reason) + ")");
+  } catch (...) {
+  }
+}
+
+NNI_INLINE bool ServerCore::has_memory(const Connection& reader) {
+  auto& strangers = members(Group::unproven);
+  while (budget_->small >= options_.max_small_bytes && !strangers.empty() && strangers.front().get() != &reader) {
+    const std::shared_ptr<Connection> oldest = strangers.front();
+    oldest->drop();
+  }
+  return budget_->small < options_.max_small_bytes;
+}
+
+NNI_INLINE void ServerCore::starve(Connection& connection) {
+  starved_.push_back(connection.weak_from_this());
+  arm();
+}
+
+NNI_INLINE bool ServerCore::claim(Connection& connection, std::size_t bytes) {
+  const bool fits = budget_->large == 0 || budget_->large + bytes <= options_.max_large_bytes;
+  if (claims_.empty() && fits) {
+    connection.granted(BudgetShare(budget_, true, bytes));
+    return true;
+  }
+  claims_.push_back(&connection);
+  return false;
+}
+
+NNI_INLINE void ServerCore::withdraw(Connection& connection) noexcept {
+  claims_.remove(&connection);
+  freed();
+}
+
+NNI_INLINE void ServerCore::freed() noexcept {
+  if (!open_ || granting_ || (claims_.empty() && starved_.empty())) return;
+  granting_ = true;
+  ++operations_;
+  try {
+    boost::asio::post(executor_, [self = shared_from_this()] {
+      self->grant();
+      self->end_operation();
+    });
+  } catch (...) {
+    granting_ = false;  // the next one that gives something back tries again, and so does the timer
+    --operations_;
+  }
+}
+
+// Resumes connections that wait for memory, as far as there is some.
+NNI_INLINE void ServerCore::grant() {
+  granting_ = false;
+  if (!open_) return;
+  while (!claims_.empty()) {
+    const std::shared_ptr<Connection> next = claims_.front()->shared_from_this();
+    const std::size_t bytes = next->announced();
+    if (budget_->large != 0 && budget_->large + bytes > options_.max_large_bytes) break;
+    claims_.pop_front();
+    next->granted(BudgetShare(budget_, true, bytes));
+  }
+  if (budget_->small >= options_.max_small_bytes) return;
+  for (const std::weak_ptr<Connection>& waiting : std::exchange(starved_, {}))
+    if (const std::shared_ptr<Connection> connection = waiting.lock()) connection->fed();
+}
+
+NNI_INLINE void RequestBudget::give_back(bool of_large, std::size_t bytes) noexcept {
+  (of_large ? large : small) -= bytes;
+  if (server) server->freed();
+}
+
+// ---- time
+
+// Whether clients wait for connections or memory. Half-sent requests are given less time then.
+NNI_INLINE bool ServerCore::pressed() const noexcept {
+  return !starved_.empty() ||
+         std::any_of(listeners_.begin(), listeners_.end(), [](const Listener& one) { return one.parked.has_value(); });
 }
 
 NNI_INLINE Duration ServerCore::limit_of(Group group) const noexcept {
   if (group == Group::idle) return options_.idle_timeout;
   if (group == Group::lingering) return std::min<Duration>(options_.request_timeout, std::chrono::seconds(2));
+  if (group == Group::busy && pressed()) return std::min<Duration>(options_.request_timeout, std::chrono::seconds(1));
   return options_.request_timeout;
 }
 
+inline constexpr std::array<Group, 5> limited_groups{
+    Group::idle, Group::busy, Group::loading, Group::lingering, Group::unproven};
+
 NNI_INLINE std::optional<SteadyPoint> ServerCore::next_limit() const {
   std::optional<SteadyPoint> next;
-  for (const Group group : {Group::idle, Group::busy, Group::lingering}) {
-    const auto& members = groups_[static_cast<std::size_t>(group)];
-    if (members.empty()) continue;
-    const SteadyPoint limit = members.front()->since + limit_of(group);
+  for (const Group group : limited_groups) {
+    if (members(group).empty()) continue;
+    const SteadyPoint limit = members(group).front()->since + limit_of(group);
     if (!next || limit < *next) next = limit;
   }
   for (const Listener& listener : listeners_) {
-    if (!listener.refused) continue;
+    if (!listener.refused && !listener.parked) continue;
     const SteadyPoint soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(250);
     if (!next || soon < *next) next = soon;
   }
@@ -26744,24 +29524,33 @@ NNI_INLINE void ServerCore::arm() {
   timer_.expires_at(*next);
   timer_armed_ = true;
   begin_operation();
-  timer_.async_wait([self = shared_from_this()](error_code failure) {
-    if (failure != boost::asio::error::operation_aborted) self->expire();
-    self->end_operation();
-  });
+  try {
+    timer_.async_wait([self = shared_from_this()](error_code failure) {
+      if (failure != boost::asio::error::operation_aborted) self->expire();
+      self->end_operation();
+    });
+  } catch (const std::exception& error) {
+    timer_armed_ = false;  // the next request arms it
+    --operations_;
+    complain_of_memory(error.what());
+  }
 }
 
 NNI_INLINE void ServerCore::expire() {
   timer_armed_ = false;
   if (!open_) return;
   const SteadyPoint now = std::chrono::steady_clock::now();
-  for (const Group group : {Group::idle, Group::busy, Group::lingering}) {
-    auto& members = groups_[static_cast<std::size_t>(group)];
-    while (!members.empty() && members.front()->since + limit_of(group) <= now) {
-      const std::shared_ptr<Connection> late = members.front();
+  for (const Group group : limited_groups) {
+    auto& group_members = members(group);
+    while (!group_members.empty() && group_members.front()->since + limit_of(group) <= now) {
+      const std::shared_ptr<Connection> late = group_members.front();
       late->drop();
     }
   }
+  for (const Listener& listener : listeners_)
+    if (listener.parked && count_ >= most_) make_room();
   resume_accepting();
+  freed();
   arm();
 }
 
@@ -26773,9 +29562,9 @@ NNI_INLINE void ServerCore::stop() {
     listener.parked.reset();
   }
   timer_.cancel();
-  for (auto& members : groups_)
-    while (!members.empty()) {
-      const std::shared_ptr<Connection> connection = members.front();
+  for (auto& group_members : groups_)
+    while (!group_members.empty()) {
+      const std::shared_ptr<Connection> connection = group_members.front();
       connection->drop();
     }
 }
@@ -26806,6 +29595,7 @@ NNI_INLINE Responder& Responder::operator=(Responder&& other) noexcept {
     send(503, "the request was dropped");
     slot_ = std::move(other.slot_);
     serial_ = other.serial_;
+    share_ = std::move(other.share_);
   }
   return *this;
 }
@@ -26815,8 +29605,14 @@ NNI_INLINE Responder::~Responder() { send(503, "the request was dropped"); }
 NNI_INLINE void Responder::send(unsigned status, std::string_view body, std::string_view content_type) {
   if (!slot_) return;
   const std::shared_ptr<detail::ReplySlot> slot = std::move(slot_);
+  const detail::BudgetShare share = std::move(share_);
   if (!slot->connection || slot->serial != serial_) return;
-  slot->connection->shared_from_this()->answer(status, body, content_type);
+  const std::shared_ptr<detail::Connection> connection = slot->connection->shared_from_this();
+  try {
+    connection->answer(status, body, content_type);
+  } catch (const std::exception& error) {
+    connection->shed(error.what());
+  }
 }
 
 NNI_INLINE bool Responder::wanted() const noexcept {
@@ -26846,6 +29642,7 @@ NNI_INLINE void Server::route(std::string method, std::string prefix, Handler ha
   core_->route(std::move(method), std::move(prefix), std::move(handler));
 }
 
+NNI_INLINE void Server::screen(Screen screen) { core_->screen(std::move(screen)); }
 NNI_INLINE void Server::open() { core_->open(); }
 NNI_INLINE unsigned short Server::port() const noexcept { return core_->port(); }
 NNI_INLINE std::size_t Server::connections() const noexcept { return core_->connections(); }
@@ -26933,7 +29730,12 @@ NNI_INLINE Result<Url> parse_url(std::string_view text) {
 
 }  // namespace nni::net
 
-// ---- nni/platforms/impl/in_process.ipp
+// ---- nni/platforms/impl/in_process_pool.ipp
+
+/// @file
+/// `InProcess::Pool`: the threads of `platforms::InProcess`. Included by in_process.ipp.
+
+#include <system_error>
 
 namespace nni::platforms {
 
@@ -26942,18 +29744,42 @@ namespace nni::platforms {
 ///
 /// Jobs come through one queue. What a thread has to tell goes into an outbox of its own: what one run writes stays in
 /// order, and threads do not wait for each other.
-class InProcess::Pool {
+class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
  public:
   using Item = std::variant<JobStarted, Metric, JobEnded>;
 
-  Pool(std::function<void(TrialHandle&)> trial, async::wakeup& ready, ClockRef clock, std::size_t threads)
-      : trial_(std::move(trial)), ready_(&ready), clock_(clock), working_(threads), outboxes_(threads) {}
+  static constexpr std::size_t most_threads = 4096;
 
-  static std::vector<std::thread> launch(const std::shared_ptr<Pool>& pool) {
-    std::vector<std::thread> started;
-    started.reserve(pool->outboxes_.size());
-    for (Outbox& outbox : pool->outboxes_) started.emplace_back([pool, &outbox] { pool->work(outbox); });
-    return started;
+  Pool(std::function<void(TrialHandle&)> trial, async::wakeup& ready, Context& context)
+      : trial_(std::move(trial)), ready_(&ready), clock_(context.clock()), log_(context.log()) {}
+
+  /// Starts the threads, on the executor.
+  /// @param count  0: one now, and one more whenever calls outnumber threads
+  /// @throws Error  when the system gives one no thread; those that were started wait for `close`
+  void launch(std::size_t count) {
+    grows_ = count == 0;
+    const std::size_t wanted = std::max<std::size_t>(count, 1);
+    while (threads_.size() < wanted) {
+      const std::error_code failure = add_thread();
+      if (failure)
+        throw Error(
+            failure,
+            "in_process: thread " + std::to_string(threads_.size() + 1) + " of " + std::to_string(wanted) +
+                " could not be started: " + failure.message() +
+                "; set a smaller .threads of nni::platforms::InProcessOptions, or raise the limits on "
+                "processes (ulimit -u) and memory");
+    }
+  }
+
+  /// Waits for the threads to end, or lets go of them.
+  void leave_threads(bool join) {
+    for (std::thread& thread : threads_) {
+      if (join)
+        thread.join();
+      else
+        thread.detach();
+    }
+    threads_.clear();
   }
 
   /// Keeps a job until `hand_over`, on the executor. Jobs come in bursts, when a batch of intents is recorded; threads
@@ -26967,12 +29793,24 @@ class InProcess::Pool {
   /// Lets the threads have what was staged.
   void hand_over() {
     if (staged_.empty()) return;
+    std::size_t missing = 0;
     {
       const std::lock_guard lock(mutex_);
       for (TrialJobForm& form : staged_) {
         if (!calls_.try_emplace(form.run).second) continue;
         queue_.push_back(std::move(form));
       }
+      const std::size_t useful = std::min(calls_.size(), most_threads);
+      if (grows_ && queue_.size() > idle_ && useful > threads_.size())
+        missing = std::min(queue_.size() - idle_, useful - threads_.size());
+    }
+    for (; missing != 0 && grows_; --missing) {
+      const std::error_code failure = add_thread();
+      if (!failure) continue;
+      grows_ = false;  // the calls take turns
+      log_.warning(
+          "in_process", "only " + std::to_string(threads_.size()) +
+                            " calls run at a time, because no further thread could be started: " + failure.message());
     }
     if (staged_.size() == 1)
       work_.notify_one();
@@ -27064,7 +29902,7 @@ class InProcess::Pool {
  private:
   struct Call {
     std::optional<std::stop_source> stop;  // set while it runs
-    StopReason why = StopReason::user;
+    std::optional<StopReason> why;
     std::deque<Parameters> further;  // sent, and not taken by the callable
   };
 
@@ -27076,8 +29914,34 @@ class InProcess::Pool {
     bool closing = false;
   };
 
-  // Items of one thread that wait for the executor at most; beyond, it waits.
-  static constexpr std::size_t outbox_limit = 32'768;
+  // Items of one thread that wait for the executor at most; beyond, the thread waits. A turn of the executor takes all of
+  // them, so what another thread wrote waits for no more than this.
+  static constexpr std::size_t outbox_limit = 1'024;
+
+  std::error_code add_thread() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++working_;
+      ++idle_;
+    }
+    std::error_code failure;
+    try {
+      // One for each thread; that of a thread that could not be started is for the next.
+      if (outboxes_.size() == threads_.size()) outboxes_.emplace_back();
+      Outbox& outbox = outboxes_.back();
+      threads_.emplace_back([pool = shared_from_this(), &outbox] { pool->work(outbox); });
+    } catch (const std::system_error& error) {
+      failure = error.code();
+    } catch (const std::bad_alloc&) {
+      failure = std::make_error_code(std::errc::not_enough_memory);
+    }
+    if (failure) {
+      const std::lock_guard lock(mutex_);
+      --working_;
+      --idle_;
+    }
+    return failure;
+  }
 
   void put(Outbox& outbox, Item item) {
     {
@@ -27109,6 +29973,7 @@ class InProcess::Pool {
       }
       work_.wait(lock, [this] { return closing_ || !queue_.empty(); });
       if (closing_) break;
+      --idle_;
       const TrialJobForm form = std::move(queue_.front());
       queue_.pop_front();
       const std::stop_source stop;
@@ -27119,6 +29984,7 @@ class InProcess::Pool {
       JobEnd end = call(outbox, form, stop.get_token());
       ended = JobEnded{form.run, std::move(end), clock_.now()};
       lock.lock();
+      ++idle_;
     }
     --working_;
     lock.unlock();
@@ -27162,30 +30028,44 @@ class InProcess::Pool {
   std::mutex ready_mutex_;
   async::wakeup* ready_;
   ClockRef clock_;
+  Log log_;
 
-  std::mutex mutex_;  // guards the following six
+  std::mutex mutex_;  // guards the following seven
   std::condition_variable work_;
   std::condition_variable_any further_;
   Queue<TrialJobForm> queue_;
   std::unordered_map<RunId, Call> calls_;
-  std::size_t working_;
+  std::size_t working_ = 0;  // threads that have not ended
+  std::size_t idle_ = 0;     // of these, without a call; counted from the moment in which they are asked for
   bool closing_ = false;
 
-  std::vector<Outbox> outboxes_;      // one per thread
-  std::vector<Item> taken_;           // of the executor, kept for its memory
-  std::vector<TrialJobForm> staged_;  // of the executor
+  // Of the executor, as what follows; a thread knows its own outbox only.
+  std::deque<Outbox> outboxes_;
+  std::vector<std::thread> threads_;
+  bool grows_ = false;
+  std::vector<Item> taken_;  // kept for its memory
+  std::vector<TrialJobForm> staged_;
 };
+
+}  // namespace nni::platforms
+
+// ---- nni/platforms/impl/in_process.ipp
+
+namespace nni::platforms {
 
 /// The executor's side: sorts what the threads wrote into events and messages.
 class InProcess::Inbox {
  public:
   explicit Inbox(Context& surroundings) : context(&surroundings), ready(surroundings.executor()) {}
 
-  /// True when something arrived.
+  /// True when something arrived. While many messages wait to be taken, further ones stay with the threads, which wait.
   bool fetch(Pool& pool) {
+    refused = messages.size() >= most_messages;
+    if (refused) return false;
     return pool.take([this](Pool::Item& item) {
       if (auto* metric = std::get_if<Metric>(&item)) {
         messages.emplace_back(std::move(*metric), Receipt{});
+        ++sorted;
       } else if (auto* begin = std::get_if<JobStarted>(&item)) {
         events.emplace_back(std::in_place_type<JobStarted>, std::move(*begin));
       } else {
@@ -27194,20 +30074,27 @@ class InProcess::Inbox {
     });
   }
 
+  static constexpr std::size_t most_messages = 1'024;
+
   Context* context;
   async::wakeup ready;
   async::event changed;
   Queue<JobEvent> events;
   Queue<TrialMessage> messages;
-  std::vector<std::thread> threads;
+  std::uint64_t sorted = 0;     // messages put into the queue so far
+  std::uint64_t delivered = 0;  // of these, taken out
+  std::uint64_t awaited = 0;    // `settle` waits until so many are taken out
+  async::event settled;
   bool waiting = false;  // somebody waits on `ready` for all
+  bool refused = false;  // threads have announced something that was not fetched
 };
 
 NNI_INLINE InProcess::InProcess(std::function<void(TrialHandle&)> trial, InProcessOptions options)
     : trial_(std::move(trial)), options_(options) {
   ProblemList problems;
   if (!trial_) problems.add("trial", "is empty; give a function that takes nni::TrialHandle&");
-  if (options_.threads > 4096) problems.add("threads", std::to_string(options_.threads) + " is more than 4096");
+  if (options_.threads > Pool::most_threads)
+    problems.add("threads", std::to_string(options_.threads) + " is more than " + std::to_string(Pool::most_threads));
   problems.throw_if_any();
 }
 
@@ -27219,8 +30106,7 @@ NNI_INLINE InProcess::~InProcess() {
   // Reached when the experiment ended without `clean_up`. The calls are asked to return and waited for.
   pool_->close();
   pool_->abandon();
-  for (std::thread& thread : inbox_->threads)
-    if (thread.joinable()) thread.join();
+  pool_->leave_threads(true);
 }
 
 NNI_INLINE Capabilities InProcess::capabilities() const noexcept {
@@ -27229,10 +30115,15 @@ NNI_INLINE Capabilities InProcess::capabilities() const noexcept {
 
 NNI_LAZY_BODY awaitable<void> InProcess::start(Context& context) {
   inbox_ = std::make_unique<Inbox>(context);
-  std::size_t threads = options_.threads;
-  if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
-  pool_ = std::make_shared<Pool>(trial_, inbox_->ready, context.clock(), threads);
-  inbox_->threads = Pool::launch(pool_);
+  pool_ = std::make_shared<Pool>(trial_, inbox_->ready, context);
+  try {
+    pool_->launch(options_.threads);
+  } catch (...) {
+    pool_->close();
+    pool_->leave_threads(true);
+    pool_.reset();
+    throw;
+  }
   co_return;
 }
 
@@ -27259,8 +30150,11 @@ NNI_LAZY_BODY awaitable<void> InProcess::cancel_trial_job(RunId run, StopReason 
 
 // Returns when something may have arrived. One of the two readers waits for the threads, the other for the first.
 NNI_LAZY_BODY awaitable<void> InProcess::arrive() {
+  const bool announced = inbox_->refused;
   if (inbox_->fetch(*pool_)) {
     inbox_->changed.notify();
+    // Whoever waits for the threads has had their signal, and found that it was too early.
+    if (announced && inbox_->waiting) inbox_->ready.notify();
     co_return;
   }
   if (inbox_->waiting) {
@@ -27300,7 +30194,7 @@ NNI_LAZY_BODY awaitable<TrialMessage> InProcess::next_message() {
   }
   TrialMessage message = std::move(inbox_->messages.front());
   inbox_->messages.pop_front();
-  if (inbox_->messages.empty()) inbox_->changed.notify();
+  if (++inbox_->delivered == inbox_->awaited) inbox_->settled.notify();
   co_return message;
 }
 
@@ -27312,9 +30206,13 @@ NNI_LAZY_BODY awaitable<void> InProcess::send(RunId run, Parameters parameters) 
 }
 
 NNI_LAZY_BODY awaitable<void> InProcess::settle(RunId) {
-  // What a run wrote was sorted before its end was; so an empty queue of messages means that all were delivered.
-  while (!inbox_->messages.empty()) {
-    auto change = inbox_->changed.wait();
+  // What a run wrote was sorted before its end was, so this waits for the messages that are here now, and for no later
+  // one: other runs may report without a break.
+  const std::uint64_t last = inbox_->sorted;
+  while (inbox_->delivered < last) {
+    // Of several that wait, the earliest is resumed first, and sets the next goal when it has to wait again.
+    inbox_->awaited = inbox_->awaited > inbox_->delivered ? std::min(inbox_->awaited, last) : last;
+    auto change = inbox_->settled.wait();
     co_await std::move(change);
   }
 }
@@ -27335,13 +30233,7 @@ NNI_LAZY_BODY awaitable<void> InProcess::clean_up() {
   }
   const std::size_t stuck = pool_->working();
   pool_->abandon();
-  for (std::thread& thread : inbox_->threads) {
-    if (stuck == 0)
-      thread.join();
-    else
-      thread.detach();
-  }
-  inbox_->threads.clear();
+  pool_->leave_threads(stuck == 0);
   inbox_->events.clear();
   inbox_->messages.clear();
   if (stuck != 0)
@@ -27370,7 +30262,6 @@ extern char** environ;
 
 namespace nni::platforms::detail {
 
-inline constexpr int most_keeper_restarts = 5;
 inline constexpr Duration first_pause = std::chrono::milliseconds(2);
 inline constexpr Duration longest_pause = std::chrono::milliseconds(100);
 inline constexpr Duration owner_limit = std::chrono::seconds(1);    ///< for the rest of a killed manager
@@ -27394,6 +30285,12 @@ NNI_INLINE std::string host_name() {
   return name;
 }
 
+/// The process that has the keeper's lock of an experiment, for messages; empty when it is not known.
+NNI_INLINE std::string keeper_process(const std::filesystem::path& directory) {
+  const auto holder = keeper::Lock::holder(keeper::keeper_directory(directory) / "lock");
+  return holder.value_or(0) == 0 ? std::string() : " (process " + std::to_string(*holder) + ")";
+}
+
 /// Resumes when a process that need not be a child has ended.
 NNI_INLINE awaitable<void> process_end(boost::asio::any_io_executor executor, int pidfd) {
   boost::asio::posix::stream_descriptor descriptor(executor, pidfd);
@@ -27408,17 +30305,21 @@ NNI_INLINE keeper::KeeperOptions LocalCore::keeper_options() const {
   options.experiment = experiment_.value;
   options.environment = local_environment;
   options.platform = "local";
+  options.reporter = keeper::find_reporter().value_or(std::filesystem::path()).string();
   return options;
 }
 
 NNI_INLINE keeper::Hello LocalCore::hello() const {
   keeper::Hello hello;
   hello.experiment = experiment_.value;
+  hello.life = life_;
+  hello.can_resume = can_resume_;
   hello.pid = static_cast<std::uint64_t>(::getpid());
   std::error_code ignored;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
   hello.owner = program.filename().string() + " (process " + std::to_string(::getpid()) + " on " + host_name() + ")";
-  for (char** entry = ::environ; entry && *entry; ++entry) hello.environment.emplace_back(*entry);
+  for (char** entry = ::environ; entry && *entry; ++entry)
+    if (keeper::is_variable(*entry)) hello.environment.emplace_back(*entry);
   return hello;
 }
 
@@ -27431,6 +30332,11 @@ NNI_INLINE awaitable<void> LocalCore::start(Context& context) {
   if (experiment_.value.empty()) experiment_.value = directory_.filename().string();
   closing_ = false;
   finished_ = false;
+  abandoned_ = false;
+  reconnect_pause_ = Duration::zero();
+  away_.clear();
+  keeper_trouble_.clear();
+  tell_trouble();
   wants_records_ = false;
   seen_end_ = 0;
   events_.clear();
@@ -27483,9 +30389,10 @@ NNI_INLINE awaitable<void> LocalCore::try_until_connected() {
     }
     if (connected || closing_) co_return;
     if (spent > keeper_limit)
-      throw Error(Errc::in_use,
-                  "the trials in " + directory_.string() + " are looked after by a keeper that does not answer; see " +
-                      (keeper::keeper_directory(directory_) / "keeper.log").string());
+      throw Error(
+          Errc::in_use,
+          "the trials in " + directory_.string() + " are looked after by a keeper that does not answer" +
+              keeper_process(directory_) + "; see " + (keeper::keeper_directory(directory_) / "keeper.log").string());
     auto waiting = context_->clock().sleep_until(context_->clock().steady_now() + pause);
     co_await std::move(waiting);
   }
@@ -27516,7 +30423,9 @@ NNI_INLINE awaitable<void> LocalCore::greet_own_keeper() {
   if (own_session_) own_session_->close();  // nothing that was sent to it is carried out after the next welcome
   const auto links = keeper::make_loopback_links(context_->executor());
   keeper::Session::Host host;
-  host.admit = [](keeper::Session&, const keeper::Hello&) { return std::string(); };
+  host.admit = [this](keeper::Session&, const keeper::Hello& hello) {
+    return own_keeper_->enter_life(hello.life) ? std::string() : std::string("trials of an earlier life still run");
+  };
   host.status = [](bool) { return std::string(); };
   host.finish = [this] {
     own_keeper_->kill_all(StopReason::experiment_end);
@@ -27545,7 +30454,7 @@ NNI_INLINE awaitable<bool> LocalCore::try_keeper() {
     work.options = keeper_options();
     auto starting = async::offload(*context_, std::move(work));
     const keeper::KeeperStart outcome = co_await std::move(starting);
-    if (outcome == keeper::KeeperStart::busy) co_return false;
+    if (outcome != keeper::KeeperStart::ready) co_return false;
     link = keeper::connect_to_keeper(context_->executor(), directory_);
     if (!link) co_return false;
   }
@@ -27571,22 +30480,36 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
       context_->log().info("local", "the keeper can write again");
     else
       context_->log().error("local", text);
-    in_trouble_ = !text.empty();
-    if (trouble_listener_) trouble_listener_(text);
+    heard();
+    keeper_trouble_ = text;
+    tell_trouble();
+  };
+  events.deferred = [this](RunId run, std::string reason) {
+    heard();
+    defer(run, std::move(reason));
   };
   events.finished = [this] {
     finished_ = true;
     connection_changed_.notify();
   };
+  events.not_taken = [this](RunId run, std::string reason) { not_taken(run, std::move(reason)); };
   events.refused = [this](std::string reason) { on_closed(std::move(reason), true); };
   events.closed = [this](std::string reason) { on_closed(std::move(reason), false); };
   client_ = std::make_shared<keeper::Client>(context_->executor(), std::move(link), std::move(events));
   holds_back_ = false;
+  heard_at_ = context_->clock().steady_now();
   client_->open(hello());
   while (phase_ == Phase::greeting) {
-    auto change = connection_changed_.wait();
+    if (context_->clock().steady_now() - heard_at_ >= keeper_limit) {
+      client_->close();
+      client_.reset();
+      phase_ = Phase::closed;
+      throw Error(Errc::timed_out, keeper::unanswered(directory_, keeper_limit));
+    }
+    auto change = change_until(heard_at_ + keeper_limit);
     co_await std::move(change);
   }
+  connected_at_ = context_->clock().steady_now();
 }
 
 /// Compares what the keeper knows with what is known here. Whatever an earlier connection carried was carried out before
@@ -27594,13 +30517,15 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
 /// it may not have heard, and further parameters that it has not, are sent again.
 NNI_INLINE void LocalCore::welcomed(keeper::Welcome what) {
   welcome_ = std::move(what);
-  // A keeper that still is in trouble says so again.
-  if (std::exchange(in_trouble_, false) && trouble_listener_) trouble_listener_({});
+  heard();
   if (welcome_.next_position < seen_end_) {  // another spool: somebody removed ours
     seen_end_ = 0;
     end_positions_.clear();
     unacknowledged_.clear();
   }
+  foreign_.clear();
+  for (const keeper::LiveRun& live : welcome_.live)
+    if (!runs_.contains(live.run)) foreign_.insert(live.run);
   std::unordered_map<RunId, std::uint64_t> known;  // and the further parameters that have come for it
   for (const keeper::LiveRun& live : welcome_.live) known.emplace(live.run, live.phases);
   for (const auto& [run, tracked] : runs_) {
@@ -27627,40 +30552,16 @@ NNI_INLINE void LocalCore::on_closed(std::string reason, bool refused) {
   client_.reset();
   refused_ = refused;
   trouble_ = std::move(reason);
+  keeper_trouble_.clear();  // of this connection; a keeper that still is in trouble says so again
+  tell_trouble();
   const bool was_open = phase_ == Phase::held || phase_ == Phase::live;
   phase_ = Phase::closed;
   connection_changed_.notify();
   if (was_open) broken_ = trouble_;
   if (!was_open || closing_ || connecting_) return;
   context_->log().warning("local", "the connection to the keeper ended (" + trouble_ + "); its trials are looked for");
+  reconnecting_ = true;
   boost::asio::co_spawn(context_->executor(), reconnect(), boost::asio::detached);
-}
-
-// To the keeper that lives, or to the next one, which ends what the last one left and tells how everything else ended.
-NNI_INLINE awaitable<void> LocalCore::reconnect() {
-  const std::shared_ptr<LocalCore> keep = shared_from_this();
-  std::string reason = trouble_;
-  for (int attempt = 0; attempt < most_keeper_restarts && !closing_; ++attempt) {
-    try {
-      auto connecting = connect();
-      co_await std::move(connecting);
-      if (closing_) co_return;
-      if (wants_records_) go_live();
-      connection_changed_.notify();
-      co_return;
-    } catch (const std::exception& error) {
-      reason = error.what();
-    }
-  }
-  if (!closing_) give_up(reason);
-}
-
-/// Resumes when nobody is making a connection.
-NNI_INLINE awaitable<void> LocalCore::connected() {
-  while (connecting_) {
-    auto change = connection_changed_.wait();
-    co_await std::move(change);
-  }
 }
 
 /// All that the keeper knew of earlier times has been told.
@@ -27668,27 +30569,15 @@ NNI_INLINE void LocalCore::end_presumed() {
   std::vector<keeper::Record> ends;
   for (const auto& [run, tracked] : runs_) {
     if (!tracked->presumed || tracked->ended) continue;
+    std::error_code ignored;
+    // An order that was lost on its way: nothing of it is here, so it can be given again.
+    if (!tracked->decided && !std::filesystem::exists(trials() / to_string(run), ignored))
+      tracked->presumed =
+          JobEnd(EndKind::deferred, 0, "its order was lost when the connection to the keeper ended (" + broken_ + ")");
     ends.emplace_back(keeper::Record::Kind::ended, run, wall_clock_now()).end = std::move(*tracked->presumed);
     tracked->presumed.reset();
   }
   for (keeper::Record& end : ends) ended(std::move(end));
-}
-
-NNI_INLINE void LocalCore::give_up(const std::string& reason) {
-  phase_ = Phase::broken;
-  trouble_ = "the connection to the keeper ended and cannot be made again: " + reason;
-  context_->log().error("local", trouble_);
-  std::vector<RunId> all;
-  for (const auto& [run, tracked] : runs_)
-    if (!tracked->ended) all.push_back(run);
-  for (const RunId run : all) lose(run, trouble_);
-  connection_changed_.notify();
-}
-
-NNI_INLINE void LocalCore::lose(RunId run, const std::string& reason) {
-  keeper::Record record(keeper::Record::Kind::ended, run, wall_clock_now());
-  record.end = JobEnd(EndKind::lost, 0, reason);
-  ended(std::move(record));
 }
 
 // ---- the end ----------------------------------------------------------------------------------------------------
@@ -27703,8 +30592,13 @@ NNI_INLINE awaitable<void> LocalCore::clean_up() {
   connection_changed_.notify();
   auto connection = connected();  // a keeper that is just being started ends as well
   co_await std::move(connection);
-  auto finishing = finish();
-  co_await std::move(finishing);
+  try {
+    auto finishing = finish();
+    co_await std::move(finishing);
+  } catch (const Error& error) {
+    abandoned_ = true;
+    context_->log().error("local", std::string("the keeper could not be told to end its trials: ") + error.what());
+  }
   const int keeper_process = with_keeper_ && client_ ? process::open_pidfd(static_cast<pid_t>(welcome_.pid)) : -1;
   if (client_) client_->close();
   client_.reset();
@@ -27721,41 +30615,14 @@ NNI_INLINE awaitable<void> LocalCore::clean_up() {
     own_keeper_.reset();
   }
   if (keeper_process >= 0) {
-    auto ending = process_end(context_->executor(), keeper_process);
+    auto ending = keeper_ended(keeper_process);
     co_await std::move(ending);
-  }
-}
-
-/// Resumes when no process of a trial is left. A keeper that lives although its connection broke is told once more.
-NNI_INLINE awaitable<void> LocalCore::finish() {
-  if (!context_) co_return;
-  const SteadyPoint begin = context_->clock().steady_now();
-  for (;;) {
-    if (client_) client_->finish();
-    while (client_ && !finished_) {
-      auto change = connection_changed_.wait();
-      co_await std::move(change);
-    }
-    if (finished_ || broken_.empty() || context_->clock().steady_now() - begin > keeper_limit) co_return;
-    if (own_keeper_) {
-      auto greeting = greet_own_keeper();
-      co_await std::move(greeting);
-    } else {
-      std::shared_ptr<keeper::Link> link;
-      if (with_keeper_) link = keeper::connect_to_keeper(context_->executor(), directory_);
-      if (!link) co_return;  // it ended, too
-      auto greeting = greet(std::move(link));
-      co_await std::move(greeting);
-    }
-    if (client_) continue;
-    // It has not noticed yet that the last connection ended.
-    auto waiting = context_->clock().sleep_until(context_->clock().steady_now() + first_pause);
-    co_await std::move(waiting);
   }
 }
 
 NNI_INLINE void LocalCore::drop() {
   closing_ = true;
+  connection_changed_.notify();
   if (client_) client_->close();
   if (own_session_) own_session_->close();
 }
@@ -27787,6 +30654,7 @@ NNI_INLINE std::size_t size_of(const TrialMessage& message) {
 // ---- records ----------------------------------------------------------------------------------------------------
 
 NNI_INLINE void LocalCore::on_record(keeper::Record record) {
+  heard();
   if (phase_ == Phase::live) return process(std::move(record));
   if (closing_) return;  // it stays in the spool
   held_bytes_ += record.text.size();
@@ -27801,12 +30669,14 @@ NNI_INLINE void LocalCore::on_record(keeper::Record record) {
 }
 
 NNI_INLINE void LocalCore::on_caught_up() {
+  heard();
   caught_up_ = true;
   if (phase_ == Phase::greeting) {
     phase_ = Phase::held;
     connection_changed_.notify();
   } else if (phase_ == Phase::live) {
     end_presumed();
+    connection_changed_.notify();
   }
 }
 
@@ -27821,11 +30691,14 @@ NNI_INLINE void LocalCore::go_live() {
 }
 
 NNI_INLINE void LocalCore::process(keeper::Record record) {
+  if (record.kind == keeper::Record::Kind::ended && foreign_.erase(record.run) != 0) connection_changed_.notify();
   if (unacknowledged_.contains(record.position)) return;  // told before the connection was made anew
   // Told before as well, and the answer may have been lost with that connection; or nobody waits for it any more.
   if (record.position < seen_end_ || !runs_.contains(record.run)) return client_->acknowledge(record.position);
   seen_end_ = record.position + 1;
   using Kind = keeper::Record::Kind;
+  // What another run of this name reports is none of its own.
+  if (runs_.at(record.run)->not_taken) return client_->acknowledge(record.position);
   switch (record.kind) {
     case Kind::started: return started(record);
     case Kind::ended: return ended(std::move(record));
@@ -27896,6 +30769,15 @@ NNI_INLINE void LocalCore::ended(keeper::Record record) {
   tracked->decided = true;
   tracked->changed.notify();
   push(JobEnded(record.run, std::move(record.end), record.at));
+}
+
+NNI_INLINE void LocalCore::not_taken(RunId run, std::string reason) {
+  const auto found = runs_.find(run);
+  if (found == runs_.end()) return;
+  found->second->not_taken = true;
+  keeper::Record record(keeper::Record::Kind::ended, run, wall_clock_now());
+  record.end = JobEnd(EndKind::not_started, 0, std::move(reason));
+  ended(std::move(record));
 }
 
 NNI_INLINE void LocalCore::push(JobEvent event) {
@@ -27979,6 +30861,17 @@ NNI_INLINE keeper::StartOrder LocalCore::order_of(const TrialJobForm& form) {
   return order;
 }
 
+/// Resumes when a run can be ordered. Nothing of an earlier run of its name may follow: neither old records, nor a
+/// process that still lives.
+NNI_INLINE awaitable<void> LocalCore::ready_for(RunId run) {
+  while (phase_ != Phase::live || !caught_up_ || foreign_.contains(run)) {
+    if (closing_) throw Error(Errc::connection_lost, trouble_.empty() ? "local: it has been cleaned up" : trouble_);
+    if (client_ && foreign_.contains(run)) client_->kill(run, StopReason::experiment_end);
+    auto change = connection_changed_.wait();
+    co_await std::move(change);
+  }
+}
+
 NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
   if (form.request.gpus.value_or(0) > 0)
@@ -27990,11 +30883,9 @@ NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
   if (form.command.empty())
     throw config_error("trial_command", "is empty; a local trial is a command, for instance \"python3 train.py\"");
   go_live();  // nothing to adopt
-  while (phase_ != Phase::live) {
-    if (phase_ == Phase::broken || closing_)
-      throw Error(Errc::connection_lost, trouble_.empty() ? "local: it has been cleaned up" : trouble_);
-    auto change = connection_changed_.wait();
-    co_await std::move(change);
+  if (!runs_.contains(form.run)) {
+    auto ready = ready_for(form.run);
+    co_await std::move(ready);
   }
   if (!runs_.contains(form.run)) {
     const keeper::StartOrder order = order_of(form);
@@ -28017,11 +30908,12 @@ NNI_INLINE void LocalCore::cancel(RunId run, StopReason why) {
     throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
   if (!found->second->cancelled) found->second->cancelled = why;
   if (client_) client_->kill(run, why);
+  watch_keeper();
 }
 
 NNI_INLINE awaitable<void> LocalCore::send(RunId run, Parameters parameters) {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
-  while (runs_.contains(run) && phase_ != Phase::live && phase_ != Phase::broken && !closing_) {
+  while (runs_.contains(run) && phase_ != Phase::live && !closing_) {
     auto change = connection_changed_.wait();
     co_await std::move(change);
   }
@@ -28040,7 +30932,7 @@ NNI_INLINE awaitable<void> LocalCore::send(RunId run, Parameters parameters) {
 
 NNI_INLINE awaitable<std::vector<JobReport>> LocalCore::adopt(std::vector<Intent> intents) {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
-  auto connection = connected();  // the keeper may have died since the start
+  auto connection = connect_again();  // the keeper may have died since the start
   co_await std::move(connection);
   std::unordered_map<RunId, const keeper::LiveRun*> live;
   for (const keeper::LiveRun& run : welcome_.live) live[run.run] = &run;
@@ -28050,9 +30942,11 @@ NNI_INLINE awaitable<std::vector<JobReport>> LocalCore::adopt(std::vector<Intent
     reports.push_back(report_of(intent, live));
     live.erase(intent.run);
   }
-  // Trials that no record of the experiment knows: nobody would ever take their results.
-  for (const auto& [run, alive] : live)
-    if (client_ && !runs_.contains(run)) client_->kill(run, StopReason::experiment_end);
+  // Trials that no record of the experiment knows: nobody would ever take their results. A run of the same name waits
+  // for their end.
+  std::erase_if(foreign_, [this](RunId run) { return runs_.contains(run); });
+  for (const RunId run : foreign_)
+    if (client_) client_->kill(run, StopReason::experiment_end);
   go_live();
   co_return reports;
 }
@@ -28131,7 +31025,8 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
 // The keeper knows nothing of it: either the order never arrived, or what the keeper knew is gone.
 NNI_INLINE JobEnd LocalCore::end_of_unknown(const Intent& intent) const {
   if (const auto job = process::parse_job_id(intent.job);
-      job && job->boot == process::boot_id() && process::is_alive(job->process)) {
+      job && job->boot == process::boot_id() && process::is_alive(job->process) &&
+      keeper::belongs_to_run(job->process.pid, trials(), intent.run)) {
     process::signal_group(job->process.pid, SIGKILL);
     process::kill_now(std::span<const process::Identity>(&job->process, 1));
   }
@@ -28224,13 +31119,248 @@ NNI_INLINE boost::json::value Local::get_cluster_metadata(const std::string& key
 
 #endif  // NNI_WITH_PROCESS
 
+// ---- nni/platforms/impl/local_outage.ipp
+
+/// @file
+/// Bodies of `LocalCore`: a keeper that is away, does not answer, or has no room, and the end of the connection. Included
+/// by local.ipp.
+
+#if NNI_WITH_PROCESS
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+namespace nni::platforms::detail {
+
+inline constexpr Duration first_reconnect_pause = std::chrono::milliseconds(100);
+inline constexpr Duration longest_reconnect_pause = std::chrono::seconds(10);
+inline constexpr Duration short_connection = std::chrono::seconds(1);  ///< one that ends sooner is followed by a pause
+inline constexpr Duration adoption_limit = std::chrono::seconds(30);
+inline constexpr Duration answer_limit = std::chrono::seconds(10);  ///< longer than a trial may take to end
+inline constexpr Duration end_limit_of_full_disk = std::chrono::seconds(8);
+
+NNI_INLINE void LocalCore::on_trouble(TroubleListener listener) {
+  trouble_listener_ = std::move(listener);
+  if (trouble_listener_ && !told_trouble_.empty()) trouble_listener_(told_trouble_);
+}
+
+NNI_INLINE void LocalCore::tell_trouble() {
+  const std::string& reason = away_.empty() ? keeper_trouble_ : away_;
+  if (reason == told_trouble_) return;
+  told_trouble_ = reason;
+  if (trouble_listener_) trouble_listener_(reason);
+}
+
+NNI_INLINE void LocalCore::heard() {
+  heard_at_ = context_->clock().steady_now();
+  if (away_.empty() || reconnecting_) return;
+  away_.clear();
+  tell_trouble();
+}
+
+/// Suspends until something changes about the connection, or until a point in time.
+NNI_INLINE awaitable<void> LocalCore::change_until(SteadyPoint until) {
+  auto change = async::race(connection_changed_.wait(), context_->clock().sleep_until(until));
+  co_await std::move(change);
+}
+
+// The keeper knows nothing of the run any more, so the next submission of it is as the first.
+NNI_INLINE void LocalCore::defer(RunId run, std::string reason) {
+  const auto found = runs_.find(run);
+  if (found == runs_.end() || found->second->ended) return;
+  keeper::Record record(keeper::Record::Kind::ended, run, wall_clock_now());
+  record.end = JobEnd(EndKind::deferred, 0, std::move(reason));
+  ended(std::move(record));
+}
+
+// To the keeper that lives, or to the next one, which ends the trials that the last one left and tells how everything else
+// ended. As long as there is none nobody knows how the runs are, so they are not called lost.
+NNI_INLINE awaitable<void> LocalCore::reconnect() {
+  const std::shared_ptr<LocalCore> keep = shared_from_this();
+  const bool was_short = context_->clock().steady_now() - connected_at_ < short_connection;
+  if (!was_short) reconnect_pause_ = Duration::zero();
+  bool pausing = was_short && reconnect_pause_ != Duration::zero();
+  for (;;) {
+    if (pausing) {
+      const SteadyPoint until = context_->clock().steady_now() + reconnect_pause_;
+      while (!closing_ && context_->clock().steady_now() < until) {
+        auto waiting = change_until(until);
+        co_await std::move(waiting);
+      }
+    }
+    pausing = true;
+    reconnect_pause_ =
+        std::clamp(reconnect_pause_ * 2, Duration(first_reconnect_pause), Duration(longest_reconnect_pause));
+    if (closing_) break;
+    std::string failure;
+    try {
+      auto connecting = connect();
+      co_await std::move(connecting);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+    if (failure.empty() || closing_) break;
+    if (away_.empty()) context_->log().error("local", "the keeper is away, which is tried again: " + failure);
+    away_ = "the keeper is away, and a connection is tried again: " + failure;
+    tell_trouble();
+  }
+  reconnecting_ = false;
+  if (!closing_) {
+    away_.clear();
+    tell_trouble();
+    if (wants_records_) go_live();
+  }
+  connection_changed_.notify();
+}
+
+/// Resumes when nobody is making a connection, or watches one; both end once this is being cleaned up.
+NNI_INLINE awaitable<void> LocalCore::connected() {
+  while (connecting_ || reconnecting_ || watching_) {
+    auto change = connection_changed_.wait();
+    co_await std::move(change);
+  }
+}
+
+/// Resumes when there is a connection.
+/// @throws Error  `Errc::connection_lost` when there is none for too long: a resume that was begun is better begun again
+NNI_INLINE awaitable<void> LocalCore::connect_again() {
+  const SteadyPoint until = context_->clock().steady_now() + adoption_limit;
+  while (!closing_ && phase_ != Phase::held && phase_ != Phase::live) {
+    if (context_->clock().steady_now() >= until)
+      throw Error(Errc::connection_lost,
+                  "the keeper of " + directory_.string() + " went away while the experiment was " +
+                      "resumed; resume it again. " + (away_.empty() ? trouble_ : away_));
+    auto change = change_until(until);
+    co_await std::move(change);
+  }
+}
+
+// ---- the end ----------------------------------------------------------------------------------------------------
+
+NNI_INLINE bool LocalCore::awaits_ends() const {
+  return std::any_of(
+      runs_.begin(), runs_.end(), [](const auto& entry) { return entry.second->cancelled && !entry.second->ended; });
+}
+
+// A keeper that is stopped (SIGSTOP) keeps its connection: only that it does not do what it is told to shows it.
+NNI_INLINE void LocalCore::watch_keeper() {
+  asked_at_ = context_->clock().steady_now();
+  if (std::exchange(watching_, true)) return;
+  boost::asio::co_spawn(context_->executor(), watch_answers(), boost::asio::detached);
+}
+
+NNI_INLINE awaitable<void> LocalCore::watch_answers() {
+  const std::shared_ptr<LocalCore> keep = shared_from_this();
+  while (!closing_ && awaits_ends()) {
+    const SteadyPoint until = std::max(asked_at_, heard_at_) + answer_limit;
+    if (context_->clock().steady_now() >= until && phase_ == Phase::live && !holds_back_ && away_.empty()) {
+      away_ = keeper::unanswered(directory_, answer_limit);
+      context_->log().error("local", away_);
+      tell_trouble();
+    }
+    auto change = change_until(std::max(until, context_->clock().steady_now() + answer_limit));
+    co_await std::move(change);
+  }
+  watching_ = false;
+  connection_changed_.notify();
+}
+
+/// Resumes when no process of a trial is left. A keeper that lives although its connection broke is told once more.
+NNI_INLINE awaitable<void> LocalCore::finish() {
+  if (!context_) co_return;
+  const SteadyPoint begin = context_->clock().steady_now();
+  heard_at_ = std::max(heard_at_, begin);
+  for (;;) {
+    if (client_) client_->finish();
+    while (client_ && !finished_) {
+      // What cannot be written is never called ended.
+      const SteadyPoint until = keeper_trouble_.empty() ? heard_at_ + answer_limit : begin + end_limit_of_full_disk;
+      if (context_->clock().steady_now() >= until) {
+        abandoned_ = true;
+        context_->log().error(
+            "local", "the keeper was told to end its trials, and did not say that they have ended: " +
+                         (keeper_trouble_.empty() ? keeper::unanswered(directory_, answer_limit) : keeper_trouble_) +
+                         "; a resume takes over what is left of them");
+        co_return;
+      }
+      auto change = change_until(until);
+      co_await std::move(change);
+    }
+    if (finished_ || broken_.empty() || context_->clock().steady_now() - begin > keeper_limit) co_return;
+    if (own_keeper_) {
+      auto greeting = greet_own_keeper();
+      co_await std::move(greeting);
+    } else {
+      std::shared_ptr<keeper::Link> link;
+      if (with_keeper_) link = keeper::connect_to_keeper(context_->executor(), directory_);
+      if (!link) {  // it ended, too
+        auto ending = end_left_over();
+        co_await std::move(ending);
+        co_return;
+      }
+      auto greeting = greet(std::move(link));
+      co_await std::move(greeting);
+    }
+    if (client_) continue;
+    // It has not noticed yet that the last connection ended.
+    auto waiting = context_->clock().sleep_until(context_->clock().steady_now() + first_pause);
+    co_await std::move(waiting);
+  }
+}
+
+/// Ends the trials of a keeper that died and could not be followed by another one, as the next one would.
+NNI_INLINE awaitable<void> LocalCore::end_left_over() {
+  std::string failure;
+  try {
+    keeper::Keeper next(context_->executor(), keeper_options(), context_->log());
+    RecoverKeeper work;
+    work.keeper = &next;
+    auto recovering = async::offload(*context_, std::move(work));
+    co_await std::move(recovering);
+    auto closing = next.close();
+    co_await std::move(closing);
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  if (!failure.empty())
+    context_->log().error("local", "trials without a keeper may live on until the next resume: " + failure);
+}
+
+/// Resumes when the process of the keeper has ended, or takes too long for that.
+NNI_INLINE awaitable<void> LocalCore::keeper_ended(int process) {
+  if (abandoned_) {
+    ::close(process);
+    co_return;
+  }
+  bool late = false;
+  try {
+    auto ending = async::with_timeout(process_end(context_->executor(), process), keeper_limit);
+    co_await std::move(ending);
+  } catch (const Error& error) {
+    if (error.code() != make_error_code(Errc::timed_out)) throw;
+    late = true;
+  }
+  if (late)
+    context_->log().error("local", "the keeper of " + directory_.string() + " takes long to end; it is not waited for");
+}
+
+}  // namespace nni::platforms::detail
+
+#endif  // NNI_WITH_PROCESS
+
 // ---- nni/platforms/impl/local.ipp
 
 #if NNI_WITH_PROCESS
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
+
+#include <fcntl.h>
 
 namespace nni::platforms {
 
@@ -28240,17 +31370,11 @@ inline constexpr std::size_t most_log_bytes = 16 * 1024 * 1024;
 
 /// The end of a file. Anything else that a trial may have made, a FIFO for instance, is not waited for.
 NNI_INLINE std::string read_tail(const std::filesystem::path& path, std::size_t most) {
-  std::error_code ignored;
-  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
-    throw Error(Errc::not_found, path.string() + " is not a file with text");
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) throw Error(Errc::not_found, "there is no file " + path.string());
-  const auto size = static_cast<std::size_t>(file.tellg());
-  const std::size_t wanted = std::min(size, most);
-  file.seekg(static_cast<std::streamoff>(size - wanted));
-  std::string text(wanted, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(wanted));
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  std::string text;
+  const auto failure = files::read_and_close(files::open_own(path.c_str(), O_RDONLY), most, true, text);
+  if (failure == boost::system::errc::no_such_file_or_directory)
+    throw Error(Errc::not_found, "there is no file " + path.string());
+  if (failure) throw Error(Errc::not_found, path.string() + " is not a file with text: " + failure.message());
   return text;
 }
 
@@ -28277,6 +31401,11 @@ NNI_INLINE Local::~Local() {
 NNI_INLINE void Local::set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id) {
   if (core_->options_.directory.empty() && !directory.empty()) core_->directory_ = std::filesystem::absolute(directory);
   core_->experiment_ = id;
+}
+
+NNI_INLINE void Local::set_experiment_life(const std::string& life, bool can_resume) {
+  core_->life_ = life;
+  core_->can_resume_ = can_resume;
 }
 
 NNI_INLINE Capabilities Local::capabilities() const noexcept {
@@ -28322,7 +31451,7 @@ NNI_INLINE awaitable<void> Local::send(RunId run, Parameters parameters) {
 
 NNI_INLINE awaitable<void> Local::settle(RunId run) { return core_->settle(run); }
 NNI_INLINE void Local::recorded(RunId run) { core_->recorded(run); }
-NNI_INLINE void Local::on_trouble(TroubleListener listener) { core_->trouble_listener_ = std::move(listener); }
+NNI_INLINE void Local::on_trouble(TroubleListener listener) { core_->on_trouble(std::move(listener)); }
 
 NNI_INLINE awaitable<std::string> Local::fetch_log(RunId run, std::string stream) {
   if (stream == "stdout" || stream == "stderr") stream = "trial." + stream;
@@ -28349,19 +31478,46 @@ namespace nni::process {
 
 namespace detail {
 
-/// Reads a small file of /proc in one piece; empty on failure.
-NNI_INLINE std::string read_small_file(const char* path) {
-  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
+/// A descriptor that is given up for a moment when no other is left: processes must be found, and ended, also then.
+NNI_INLINE std::atomic<int>& spare_descriptor() noexcept {
+  static std::atomic<int> spare = files::open_any("/dev/null", O_RDONLY);
+  return spare;
+}
+
+/// Reads a small file of /proc in one piece.
+/// @param error  set to `errno` when it cannot be read, otherwise to 0
+/// @returns      empty on failure
+NNI_INLINE std::string read_small_file(const char* path, int& error) {
+  std::atomic<int>& spare = spare_descriptor();
+  error = 0;
+  int file = files::open_any(path, O_RDONLY);
+  bool took_spare = false;
+  if (file == -EMFILE || file == -ENFILE) {
+    if (const int given = spare.exchange(-1); given >= 0) {
+      took_spare = true;
+      ::close(given);
+      file = files::open_any(path, O_RDONLY);
+    }
+  }
   std::string text;
   char buffer[4096];
-  for (;;) {
+  while (file >= 0) {
     const ssize_t got = ::read(file, buffer, sizeof buffer);
+    if (got < 0) error = errno;
     if (got <= 0) break;
     text.append(buffer, static_cast<std::size_t>(got));
   }
-  ::close(file);
+  if (file < 0)
+    error = -file;
+  else
+    ::close(file);
+  if (took_spare) spare = files::open_any("/dev/null", O_RDONLY);
   return text;
+}
+
+NNI_INLINE std::string read_small_file(const char* path) {
+  int ignored = 0;
+  return read_small_file(path, ignored);
 }
 
 struct StatLine {
@@ -28373,9 +31529,10 @@ struct StatLine {
 };
 
 /// Reads /proc/PID/stat. The name of the program may hold blanks and parentheses, so fields are counted from the last one.
-NNI_INLINE std::optional<StatLine> read_stat(pid_t pid) {
+/// @param error  set to `errno` when the file cannot be read: ENOENT or ESRCH where there is no such process
+NNI_INLINE std::optional<StatLine> read_stat(pid_t pid, int& error) {
   const std::string path = "/proc/" + std::to_string(pid) + "/stat";
-  const std::string text = read_small_file(path.c_str());
+  const std::string text = read_small_file(path.c_str(), error);
   const std::size_t behind_name = text.rfind(')');
   if (behind_name == std::string::npos || behind_name + 2 >= text.size()) return std::nullopt;
   StatLine line;
@@ -28394,6 +31551,16 @@ NNI_INLINE std::optional<StatLine> read_stat(pid_t pid) {
     if (field == 22) line.start_ticks = static_cast<std::uint64_t>(value);
   }
   return line;
+}
+
+NNI_INLINE std::optional<StatLine> read_stat(pid_t pid) {
+  int ignored = 0;
+  return read_stat(pid, ignored);
+}
+
+/// The state is that of the first thread, which may have ended before the others.
+NNI_INLINE bool has_ended(const StatLine& line) noexcept {
+  return (line.state == 'Z' || line.state == 'X') && line.threads <= 1;
 }
 
 NNI_INLINE std::uint64_t ticks_since_boot() noexcept {
@@ -28417,15 +31584,17 @@ NNI_INLINE const std::string& boot_id() {
 
 NNI_INLINE std::optional<Identity> identify(pid_t pid) {
   const auto line = detail::read_stat(pid);
-  // The state is that of the first thread, which may have ended before the others.
-  const bool ended = line && (line->state == 'Z' || line->state == 'X') && line->threads <= 1;
-  if (!line || ended) return std::nullopt;
+  if (!line || detail::has_ended(*line)) return std::nullopt;
   return Identity{pid, line->start_ticks};
 }
 
 NNI_INLINE bool is_alive(const Identity& process) {
-  const auto found = identify(process.pid);
-  return found && *found == process;
+  int error = 0;
+  const auto line = detail::read_stat(process.pid, error);
+  if (line) return !detail::has_ended(*line) && line->start_ticks == process.start_ticks;
+  // A process that cannot be looked at is not dead by that.
+  const bool unknown = error != 0 && error != ENOENT && error != ESRCH;
+  return unknown && process.pid > 0 && (::kill(process.pid, 0) == 0 || errno == EPERM);
 }
 
 NNI_INLINE JobId to_job_id(const Identity& process) {
@@ -28637,8 +31806,6 @@ NNI_INLINE std::vector<Identity> own_children(const std::function<bool(pid_t)>& 
 
 // ---- nni/process/impl/launcher.ipp
 
-#include <system_error>
-
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -28660,7 +31827,33 @@ class FileActions {
   posix_spawn_file_actions_t actions_;
 };
 
-inline constexpr int output_flags = O_WRONLY | O_CREAT | O_TRUNC;
+/// Opens a file that takes the output of a process, in place of whatever has its name. System calls only.
+/// @param null  stands for /dev/null
+/// @returns     a descriptor, `null` itself for /dev/null; or the negated `errno`
+[[nodiscard]] NNI_INLINE int open_output(const char* path, int null) noexcept {
+  return std::strcmp(path, "/dev/null") == 0 ? null : files::make_own(path);
+}
+
+/// The files that take the output of a process which this one has not started yet.
+class Outputs {
+ public:
+  Outputs(const LaunchSpec& spec, int null)
+      : null_(null), output_(open_output(spec.standard_output, null)), error_(open_output(spec.standard_error, null)) {}
+  Outputs(const Outputs&) = delete;
+  Outputs& operator=(const Outputs&) = delete;
+  ~Outputs() {
+    for (const int file : {output_, error_})
+      if (file >= 0 && file != null_) ::close(file);
+  }
+
+  int output() const noexcept { return output_; }
+  int error() const noexcept { return error_; }
+
+ private:
+  int null_;
+  int output_;
+  int error_;
+};
 
 /// The limit on open files before it was raised; no limit at all where it was not.
 NNI_INLINE rlimit& limit_to_give_back() noexcept {
@@ -28674,10 +31867,12 @@ NNI_INLINE rlimit& limit_to_give_back() noexcept {
   usual.sa_handler = SIG_DFL;
   for (const int number : {SIGINT, SIGHUP, SIGPIPE, SIGTERM}) ::sigaction(number, &usual, nullptr);
   if (::setpgid(0, 0) != 0 || ::dup2(null, STDIN_FILENO) < 0) return errno;
-  const int output = ::open(spec.standard_output, output_flags | O_CLOEXEC, 0666);
-  if (output < 0 || ::dup2(output, STDOUT_FILENO) < 0) return errno;
-  const int error = ::open(spec.standard_error, output_flags | O_CLOEXEC, 0666);
-  if (error < 0 || ::dup2(error, STDERR_FILENO) < 0) return errno;
+  const int output = open_output(spec.standard_output, null);
+  if (output < 0) return -output;
+  if (::dup2(output, STDOUT_FILENO) < 0) return errno;
+  const int error = open_output(spec.standard_error, null);
+  if (error < 0) return -error;
+  if (::dup2(error, STDERR_FILENO) < 0) return errno;
   if (spec.directory && ::chdir(spec.directory) != 0) return errno;
 #if defined(SYS_close_range)
   ::syscall(SYS_close_range, STDERR_FILENO + 1U, ~0U, 0);  // where it does not exist, close-on-exec has to do
@@ -28695,9 +31890,8 @@ NNI_INLINE std::string errno_text(int error) { return std::generic_category().me
 }  // namespace detail
 
 NNI_INLINE Launcher::Launcher(Surroundings surroundings)
-    : surroundings_(surroundings), null_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
-  if (null_ < 0)
-    throw Error(boost::system::error_code(errno, boost::system::system_category()), "/dev/null cannot be opened");
+    : surroundings_(surroundings), null_(files::open_any("/dev/null", O_RDWR)) {
+  if (null_ < 0) throw Error(files::error_of(null_), "/dev/null cannot be opened");
   ::posix_spawnattr_init(&attributes_);
   sigset_t all;
   sigset_t none;
@@ -28727,14 +31921,13 @@ NNI_INLINE Launched Launcher::launch(const LaunchSpec& spec) {
 }
 
 NNI_INLINE int Launcher::spawn(const LaunchSpec& spec, pid_t& child) {
+  const detail::Outputs outputs(spec, null_);
+  if (outputs.output() < 0) return -outputs.output();
+  if (outputs.error() < 0) return -outputs.error();
   detail::FileActions actions;
   int error = ::posix_spawn_file_actions_adddup2(actions.get(), null_, STDIN_FILENO);
-  if (error == 0)
-    error = ::posix_spawn_file_actions_addopen(
-        actions.get(), STDOUT_FILENO, spec.standard_output, detail::output_flags, 0666);
-  if (error == 0)
-    error = ::posix_spawn_file_actions_addopen(
-        actions.get(), STDERR_FILENO, spec.standard_error, detail::output_flags, 0666);
+  if (error == 0) error = ::posix_spawn_file_actions_adddup2(actions.get(), outputs.output(), STDOUT_FILENO);
+  if (error == 0) error = ::posix_spawn_file_actions_adddup2(actions.get(), outputs.error(), STDERR_FILENO);
   if (error == 0 && spec.directory) error = ::posix_spawn_file_actions_addchdir_np(actions.get(), spec.directory);
   // Libraries open files without close-on-exec; a trial that holds a port or a lock of ours outlives its owner.
   if (error == 0) error = ::posix_spawn_file_actions_addclosefrom_np(actions.get(), STDERR_FILENO + 1);
@@ -28822,6 +32015,8 @@ NNI_INLINE std::string explain(const LaunchSpec& spec, int error) {
   for (const char* output : {spec.standard_output, spec.standard_error}) {
     const fs::path folder = fs::path(output).parent_path();
     if (!fs::is_directory(folder, ignored)) return "the output directory " + folder.string() + " does not exist";
+    if (fs::is_directory(output, ignored))
+      return "the output file " + std::string(output) + " cannot be made: it is a directory; move it away";
     if (::access(folder.c_str(), W_OK) != 0)
       return "the output directory " + folder.string() + " may not be written: " + detail::errno_text(errno);
   }
@@ -29047,6 +32242,59 @@ NNI_INLINE void Reaper::watch(pid_t child) { core_->watch(child); }
 
 }  // namespace nni::process
 
+// ---- nni/session/impl/ledger_outage.ipp
+
+/// @file
+/// Bodies of `Ledger`: runs that a platform could not start for now. Included by ledger.ipp.
+
+namespace nni {
+
+// A run that was deferred keeps its number: its intent is recorded, and to submit it again makes no second job.
+NNI_INLINE void Ledger::next_run(Trial& trial) {
+  if (std::exchange(trial.deferred, false)) {
+    --deferred_;
+    return;
+  }
+  trial.run = RunId{trial.detail.trial, trial.detail.attempts};
+  ++trial.detail.attempts;
+}
+
+NNI_INLINE void Ledger::put_back(Trial& trial, const JobEnded& what, Transition& out) {
+  if (trial.told_to_stop || trial.start_recorded) {
+    // Nobody wants it to start any more; or it did begin, so that it is gone now whatever its platform calls that.
+    JobEnd end{trial.start_recorded ? EndKind::lost : EndKind::killed, 0, what.end.message};
+    if (trial.told_to_stop) end.why = *trial.told_to_stop;
+    return ended(JobEnded{what.run, std::move(end), what.at}, false, out);
+  }
+  if (trial.detail.status == TrialJobStatus::running) --counts_.running;
+  --counts_.live;
+  trial.submitted = false;
+  if (std::exchange(trial.holds_place, false))
+    out.effects.emplace_back(Strength::now, Release{std::exchange(trial.placement, {})});
+  trial.detail.status = TrialJobStatus::waiting;
+  trial.detail.message = what.end.message;
+  trial.deferred = true;
+  ++deferred_;
+  stand_in_line(trial.detail.trial);
+}
+
+// The answer to a submission that failed may have been lost on its way while the platform had accepted the run.
+NNI_INLINE void Ledger::take_up(RunId run) {
+  if (deferred_ == 0) return;
+  const auto found = trials_.find(run.trial);
+  if (found == trials_.end() || !found->second.deferred || found->second.run != run) return;
+  Trial& trial = found->second;
+  trial.deferred = false;
+  --deferred_;
+  std::erase(waiting_, run.trial);
+  --counts_.waiting;
+  trial.submitted = true;
+  trial.detail.message.clear();
+  ++counts_.live;
+}
+
+}  // namespace nni
+
 // ---- nni/session/impl/ledger_resume.ipp
 
 /// @file
@@ -29080,7 +32328,7 @@ NNI_LAZY_BODY void Ledger::restore(const ExperimentSnapshot& snapshot) {
       trial.detail.environment = trial.placement.node;
       trial.detail.job = known.open_run->job;
       trial.detail.final_value = known.final_value;
-      trial.intermediates = known.intermediates;
+      trial.seen = known.seen;
       trial.history = known.history;
     } else if (known.pause > Duration::zero()) {
       trial.pausing = true;
@@ -29178,8 +32426,10 @@ NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transiti
     end.kind = EndKind::lost;
     if (end.message.empty()) end.message = "the platform does not know it any more";
   }
+  // A loss that a platform remembers uses up a retry, but is not held against a trial that has none.
+  const bool uncounted = end.kind == EndKind::lost && options_.max_retries == 0;
   const JobEnded ending{report.run, std::move(end), report.ended == TimePoint{} ? now : report.ended};
-  ended(ending, report.state == JobReport::State::unknown, out);
+  ended(ending, uncounted || report.state == JobReport::State::unknown, out);
 }
 
 }  // namespace nni
@@ -29246,8 +32496,7 @@ NNI_INLINE void Ledger::intend(TrialId id, TrialJobForm form, TimePoint now, Tra
   waiting_.erase(place);
   --counts_.waiting;
   Trial& trial = found->second;
-  trial.run = RunId{id, trial.detail.attempts};
-  ++trial.detail.attempts;
+  next_run(trial);
   trial.last_end.reset();
   trial.submitted = true;
   trial.holds_place = true;
@@ -29269,8 +32518,7 @@ NNI_INLINE void Ledger::refuse(TrialId id, std::string reason, TimePoint now, Tr
   waiting_.erase(place);
   --counts_.waiting;
   Trial& trial = found->second;
-  trial.run = RunId{id, trial.detail.attempts};
-  ++trial.detail.attempts;
+  next_run(trial);
   JobEnd end{EndKind::not_started, 0, std::move(reason)};
   judge_start(end);
   finish(trial, TrialJobStatus::failed, std::move(end), now, out);
@@ -29278,8 +32526,10 @@ NNI_INLINE void Ledger::refuse(TrialId id, std::string reason, TimePoint now, Tr
 
 NNI_INLINE void Ledger::event(const JobEvent& what, TimePoint, Transition& out) {
   if (const auto* begin = std::get_if<JobStarted>(&what)) {
+    take_up(begin->run);
     started(*begin, out);
   } else if (const auto* end = std::get_if<JobEnded>(&what)) {
+    if (end->end.kind != EndKind::deferred) take_up(end->run);
     ended(*end, false, out);
   } else if (const auto* queued = std::get_if<JobQueued>(&what)) {
     if (Trial* trial = find_live(queued->run)) trial->detail.message = queued->reason;
@@ -29305,6 +32555,7 @@ NNI_INLINE void Ledger::started(const JobStarted& what, Transition& out) {
 NNI_INLINE void Ledger::message(TrialMessage what, Transition& out) {
   can_start_ = true;
   failed_starts_ = 0;
+  take_up(what.metric.run);
   if (what.kind == TrialMessage::Kind::garbage) {
     ++counts_.garbage;
     out.effects.emplace_back(Strength::now, Acknowledge{what.receipt});
@@ -29352,43 +32603,34 @@ NNI_INLINE void Ledger::metric(Metric what, Receipt receipt, Transition& out) {
     return;
   }
   // A second delivery of what was recorded changes nothing, but the sender still needs its answer.
-  const bool known = is_final ? trial->detail.final_value == what.value : what.sequence < trial->intermediates;
-  if (is_final && !known && trial->detail.final_value) {
-    // It is not the result. Only the store knows whether it has it already.
+  if (trial->seen.insert(what)) {
     out.records.emplace_back(std::in_place_type<MetricReceived>, what);
-    std::vector<std::string>& told = trial->later_finals;
-    if (options_.every_final && std::find(told.begin(), told.end(), what.value) == told.end()) {
-      told.push_back(what.value);
-      out.effects.emplace_back(Strength::now, ReportMetric{std::move(what)});
-    }
-  } else if (!known) {
-    out.records.emplace_back(std::in_place_type<MetricReceived>, what);
-    if (is_final) {
-      trial->detail.final_value = what.value;
-    } else {
-      trial->intermediates = what.sequence + 1;
+    const bool is_later = is_final && trial->detail.final_value;  // it is not the result
+    if (!is_final)
       trial->history.push_back(what.scalar().value_or(std::nan("")));
-    }
-    out.effects.emplace_back(Strength::now, ReportMetric{std::move(what)});
+    else if (!is_later)
+      trial->detail.final_value = what.value;
+    if (!is_later || options_.every_final) out.effects.emplace_back(Strength::now, ReportMetric{std::move(what)});
   }
   out.effects.emplace_back(strength, Acknowledge{receipt});
 }
 
-NNI_INLINE TrialJobStatus Ledger::status_after(const Trial& trial, const JobEnd& end) const {
-  if (end.kind == EndKind::killed && !trial.told_to_stop) return status_of(end.why);
-  if (trial.told_to_stop && !(end.succeeded() && trial.detail.final_value)) return status_of(*trial.told_to_stop);
-  return end.succeeded() ? TrialJobStatus::succeeded : TrialJobStatus::failed;
+// Told by this manager, or by the one before, which the service remembers.
+NNI_INLINE std::optional<StopReason> Ledger::stop_reason(const Trial& trial, const JobEnd& end) {
+  if (trial.told_to_stop) return trial.told_to_stop;
+  return end.kind == EndKind::killed ? end.why.value_or(StopReason::user) : end.why;
 }
 
 NNI_INLINE bool Ledger::retries_after(const Trial& trial, const JobEnd& end) const {
-  if (trial.told_to_stop || trial.retries >= options_.max_retries) return false;
+  if (trial.retries >= options_.max_retries) return false;
   switch (end.kind) {
     case EndKind::lost:
     case EndKind::not_started: return true;
     case EndKind::exited:
     case EndKind::signalled:
     case EndKind::threw: return options_.retry_on == RetryOn::failures && !end.succeeded();
-    case EndKind::killed: return false;
+    case EndKind::killed:
+    case EndKind::deferred: return false;
   }
   return false;
 }
@@ -29396,30 +32638,33 @@ NNI_INLINE bool Ledger::retries_after(const Trial& trial, const JobEnd& end) con
 NNI_INLINE void Ledger::ended(const JobEnded& what, bool with_manager, Transition& out) {
   Trial* trial = find_live(what.run);
   if (!trial) return;
+  if (what.end.kind == EndKind::deferred) return put_back(*trial, what, out);
   if (trial->detail.status == TrialJobStatus::running) --counts_.running;
   --counts_.live;
   trial->submitted = false;
-  if (!trial->told_to_stop) judge_start(what.end);
+  const std::optional<StopReason> stopped = stop_reason(*trial, what.end);
+  if (!stopped) judge_start(what.end);
   if (std::exchange(trial->holds_place, false))
     out.effects.emplace_back(Strength::now, Release{std::exchange(trial->placement, {})});
   out.effects.emplace_back(Strength::written, Forget{what.run});
-  const TrialJobStatus status = status_after(*trial, what.end);
-  if (status == TrialJobStatus::sys_canceled) {
-    try_again(*trial, what.end, what.at, Duration::zero(), out);
-    return;
+  const bool stops_with_experiment = stopped == StopReason::experiment_end;
+  if (stopped && !stops_with_experiment) return finish(*trial, status_of(*stopped), what.end, what.at, out);
+  if (trial->detail.final_value && (stops_with_experiment || what.end.kind == EndKind::lost)) {
+    JobEnd end = what.end;
+    if (!end.succeeded())
+      end.message = "its final value was recorded before its end" + (end.message.empty() ? "" : ": " + end.message);
+    return finish(*trial, TrialJobStatus::succeeded, std::move(end), what.at, out);
   }
+  if (stops_with_experiment) return try_again(*trial, what.end, what.at, Duration::zero(), out);
   if (!with_manager && retries_after(*trial, what.end)) {
     ++trial->retries;
     const Duration pause = pause_before(trial->retries, options_.backoff, options_.seed, what.run.trial);
-    try_again(*trial, what.end, what.at, pause, out);
-    return;
+    return try_again(*trial, what.end, what.at, pause, out);
   }
   const bool repeats = what.end.kind == EndKind::lost && (with_manager || options_.max_retries == 0);
-  if (repeats && !trial->told_to_stop && ++trial->losses <= options_.max_losses) {
-    try_again(*trial, what.end, what.at, Duration::zero(), out);
-    return;
-  }
-  finish(*trial, status, what.end, what.at, out);
+  if (repeats && (with_manager || ++trial->losses <= options_.max_losses))
+    return try_again(*trial, what.end, what.at, Duration::zero(), out);
+  finish(*trial, what.end.succeeded() ? TrialJobStatus::succeeded : TrialJobStatus::failed, what.end, what.at, out);
 }
 
 NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at, Duration pause, Transition& out) {
@@ -29441,9 +32686,8 @@ NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at,
   trial.detail.message = end.message;
   trial.told_to_stop.reset();
   trial.submitted = false;
-  trial.intermediates = 0;
+  trial.seen = {};
   trial.history.clear();
-  trial.later_finals.clear();
   if (pause > Duration::zero()) {
     trial.pausing = true;
     ++counts_.retrying;
@@ -29454,27 +32698,6 @@ NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at,
   } else {
     stand_in_line(trial.detail.trial);
   }
-}
-
-NNI_INLINE TrialOutcome Ledger::outcome_of(const Trial& trial) const {
-  TrialOutcome outcome;
-  outcome.trial = trial.detail.trial;
-  outcome.parameter = trial.detail.parameter;
-  outcome.parameters = trial.detail.parameters;
-  outcome.status = trial.detail.status;
-  if (trial.detail.final_value) {
-    outcome.value = metric_scalar(*trial.detail.final_value);
-  } else if (outcome.status == TrialJobStatus::early_stopped) {
-    // A store gives the finite numbers of a history, and a resume must tell the same.
-    const auto last =
-        std::find_if(trial.history.rbegin(), trial.history.rend(), [](double number) { return std::isfinite(number); });
-    if (last != trial.history.rend()) outcome.value = *last;
-  }
-  if (outcome.value && !std::isfinite(*outcome.value)) {
-    outcome.value.reset();
-    if (outcome.status == TrialJobStatus::succeeded) outcome.status = TrialJobStatus::failed;
-  }
-  return outcome;
 }
 
 NNI_INLINE void Ledger::finish(Trial& trial, TrialJobStatus status, JobEnd end, TimePoint at, Transition& out) {
@@ -29492,7 +32715,7 @@ NNI_INLINE void Ledger::finish(Trial& trial, TrialJobStatus status, JobEnd end, 
   record.retries = trial.retries;
   record.losses = trial.losses;
   out.records.emplace_back(std::move(record));
-  out.effects.emplace_back(options_.outcome_strength, ReportOutcome{outcome_of(trial)});
+  out.effects.emplace_back(options_.outcome_strength, ReportOutcome{outcome_of(trial.detail, trial.history)});
   ++counts_.finished;
   ++counts_.by_status[static_cast<std::size_t>(status)];
   exhausted_ = false;
@@ -29520,6 +32743,7 @@ NNI_INLINE void Ledger::cancel(TrialId id, StopReason why, TimePoint now, Transi
     --counts_.waiting;
   }
   if (trial.pausing) --counts_.retrying;
+  if (std::exchange(trial.deferred, false)) --deferred_;
   JobEnd end{EndKind::killed, 0, "stopped before it started"};
   end.why = why;
   if (trial.last_end) {
@@ -29579,7 +32803,6 @@ NNI_INLINE std::optional<TrialJobDetail> Ledger::detail(TrialId id) const {
 
 // ---- nni/storage/detail/impl/file_watcher.ipp
 
-#include <sys/inotify.h>
 #include <sys/vfs.h>
 
 namespace nni::storage::detail {
@@ -29738,7 +32961,11 @@ namespace detail {
 NNI_INLINE Error file_error(const std::error_code& code, const std::string& what, const std::filesystem::path& path) {
   if (code == std::errc::no_such_file_or_directory)
     return Error(Errc::not_found, "storage: cannot " + what + " \"" + path.string() + "\": there is no such file");
-  return Error(Errc::storage_failed, "storage: cannot " + what + " \"" + path.string() + "\": " + code.message());
+  const std::string text = "storage: cannot " + what + " \"" + path.string() + "\"";
+  // With the code of the system, so that a full disk can be told from a path that will never work.
+  if (is_transient_errno(code.value()))
+    return Error(boost::system::error_code(code.value(), boost::system::system_category()), text);
+  return Error(Errc::storage_failed, text + ": " + code.message());
 }
 
 // Distinct for every copy of every process, so that those to one destination do not meet.
@@ -29747,14 +32974,42 @@ NNI_INLINE std::string name_of_copy(const std::filesystem::path& to) {
   return ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(copies++) + "-" + to.filename().string();
 }
 
-// Complete or not at all: copied beside the destination, then renamed over it.
-NNI_LAZY NNI_INLINE void copy_whole(const std::filesystem::path& from, const std::filesystem::path& to) {
+// Refuses a path that a link in the storage leads out of it.
+// @param follow  the last name as well: what it stands for is read
+NNI_INLINE std::filesystem::path inside(
+    const std::filesystem::path& root, const std::filesystem::path& path, bool follow) {
   namespace fs = std::filesystem;
   std::error_code failure;
-  if (to.has_parent_path()) fs::create_directories(to.parent_path(), failure);
+  const fs::path top = fs::weakly_canonical(root, failure);
+  fs::path found;
+  if (!failure) found = fs::weakly_canonical(follow ? path : path.parent_path(), failure);
+  if (failure) throw file_error(failure, "find", path);
+  const fs::path relative = found.lexically_relative(top);
+  if (relative.empty() || *relative.begin() == "..")
+    throw Error(Errc::storage_failed,
+                "storage: \"" + path.string() +
+                    "\" leaves the storage through a link; remove the link, or give a path without it");
+  return follow ? found : found / path.filename();
+}
+
+// Like `create_directories`, with rights that do not depend on the mask of the process alone.
+NNI_INLINE void make_parents(const std::filesystem::path& directory, std::error_code& failure) {
+  if (directory.empty() || std::filesystem::is_directory(directory, failure)) return;
+  failure.clear();
+  make_parents(directory.parent_path(), failure);
+  if (!failure && ::mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST)
+    failure.assign(errno, std::system_category());
+}
+
+// Complete or not at all: copied beside the destination, then renamed over it.
+NNI_LAZY NNI_INLINE void copy_whole(const std::filesystem::path& from, const std::filesystem::path& to,
+                                    std::filesystem::copy_options links = std::filesystem::copy_options::none) {
+  namespace fs = std::filesystem;
+  std::error_code failure;
+  make_parents(to.parent_path(), failure);
   if (failure) throw file_error(failure, "make the directory of", to);
   const fs::path beside = to.parent_path() / name_of_copy(to);
-  fs::copy(from, beside, fs::copy_options::recursive, failure);
+  fs::copy(from, beside, fs::copy_options::recursive | links, failure);
   if (failure) {
     std::error_code ignored;
     fs::remove_all(beside, ignored);
@@ -29776,12 +33031,13 @@ NNI_LAZY NNI_INLINE std::string read_part(const std::filesystem::path& path, std
   const std::uint64_t size = std::filesystem::file_size(path, failure);
   if (failure) throw file_error(failure, "read", path);
   if (offset >= size) return {};
-  std::ifstream file(path, std::ios::binary);
-  file.seekg(static_cast<std::streamoff>(offset));
+  files::File file;
   std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(length, size - offset)), '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad()) throw file_error(std::make_error_code(std::errc::io_error), "read", path);
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  std::size_t got = 0;
+  boost::system::error_code unread = file.open(path, files::Access::read);
+  if (!unread) unread = file.read(text.data(), text.size(), offset, got);
+  if (unread) throw Error(Errc::storage_failed, "storage: cannot read \"" + path.string() + "\": " + unread.message());
+  text.resize(got);
   return text;
 }
 
@@ -29816,40 +33072,60 @@ NNI_INLINE std::filesystem::path LocalDirectory::resolve(const RemotePath& remot
   return root_ / relative;
 }
 
+NNI_INLINE std::filesystem::path LocalDirectory::resolve_below(const RemotePath& remote) const {
+  const std::filesystem::path path = resolve(remote).lexically_normal();
+  const std::filesystem::path top = (root_ / "").lexically_normal();
+  if ((path / "").lexically_normal() == top)
+    throw Error(
+        Errc::storage_failed,
+        "storage: \"" + remote.value +
+            "\" is the storage itself, which is never replaced or removed; give a path "
+            "below its root");
+  return path.has_filename() ? path : path.parent_path();
+}
+
 NNI_LAZY_BODY awaitable<void> LocalDirectory::open(Context& context) {
   context_ = &context;
   co_return;
 }
 
 NNI_LAZY_BODY awaitable<void> LocalDirectory::upload(std::filesystem::path local, RemotePath remote) {
-  const std::filesystem::path to = resolve(remote);
-  auto work = async::offload(*context_, [from = std::move(local), to] { detail::copy_whole(from, to); });
+  const std::filesystem::path to = resolve_below(remote);
+  auto work = async::offload(*context_, [from = std::move(local), to, root = root_] {
+    detail::copy_whole(from, detail::inside(root, to, false));
+  });
   co_await std::move(work);
 }
 
 NNI_LAZY_BODY awaitable<void> LocalDirectory::download(RemotePath remote, std::filesystem::path local) {
   const std::filesystem::path from = resolve(remote);
-  auto work = async::offload(*context_, [from, to = std::move(local)] { detail::copy_whole(from, to); });
+  // Links in it are copied as links: what they stand for may lie outside.
+  auto work = async::offload(*context_, [from, to = std::move(local), root = root_] {
+    detail::copy_whole(detail::inside(root, from, true), to, std::filesystem::copy_options::copy_symlinks);
+  });
   co_await std::move(work);
 }
 
 NNI_LAZY_BODY awaitable<std::string> LocalDirectory::read(RemotePath remote, std::uint64_t offset, std::size_t length) {
   const std::filesystem::path path = resolve(remote);
-  auto work = async::offload(*context_, [path, offset, length] { return detail::read_part(path, offset, length); });
+  auto work = async::offload(*context_, [path, offset, length, root = root_] {
+    return detail::read_part(detail::inside(root, path, true), offset, length);
+  });
   co_return co_await std::move(work);
 }
 
 NNI_LAZY_BODY awaitable<std::vector<FileInfo>> LocalDirectory::list(RemotePath remote) {
   const std::filesystem::path path = resolve(remote);
-  auto work = async::offload(*context_, [path] { return detail::list_directory(path); });
+  auto work = async::offload(
+      *context_, [path, root = root_] { return detail::list_directory(detail::inside(root, path, true)); });
   co_return co_await std::move(work);
 }
 
 NNI_LAZY_BODY awaitable<void> LocalDirectory::remove(RemotePath remote) {
-  const std::filesystem::path path = resolve(remote);
-  auto work = async::offload(*context_, [path] {
+  const std::filesystem::path path = resolve_below(remote);
+  auto work = async::offload(*context_, [path, root = root_] {
     std::error_code failure;
-    std::filesystem::remove_all(path, failure);
+    std::filesystem::remove_all(detail::inside(root, path, false), failure);
     if (failure) throw detail::file_error(failure, "remove", path);
   });
   co_await std::move(work);
@@ -29901,10 +33177,12 @@ class OutgoingFiles {
 
   void write(const std::filesystem::path& name, const std::string& text) const {
     std::filesystem::create_directories((path_ / name).parent_path());
-    std::ofstream file(path_ / name, std::ios::binary);
-    file << text;
-    file.close();
-    if (!file) throw Error(Errc::storage_failed, "file tail: cannot write " + (path_ / name).string());
+    files::File file;
+    boost::system::error_code failure = file.open(path_ / name, files::Access::fresh);
+    if (!failure) failure = file.write(text, 0);
+    if (failure)
+      throw Error(
+          Errc::storage_failed, "file tail: cannot write " + (path_ / name).string() + ": " + failure.message());
   }
 
  private:
@@ -30377,25 +33655,29 @@ class HttpInbox {
     return result;
   }
 
+  // All of a message or, when there is no memory for it, nothing: then it is not acknowledged and comes again.
   void take(trial::ChannelMessage message) {
     const RunId run = message.run;
-    std::uint64_t receipt = ++last_request_ << receipt_bits;
-    std::size_t count = 0;
-    for (Metric& metric : message.metrics) {
-      messages_.emplace_back(std::move(metric), Receipt{receipt++});
-      ++count;
+    const std::size_t count = message.metrics.size() + message.garbage.size();
+    const std::size_t before = messages_.size();
+    std::size_t& undelivered = undelivered_[run];
+    Request& request = requests_[++last_request_];
+    std::uint64_t receipt = last_request_ << receipt_bits;
+    try {
+      for (Metric& metric : message.metrics) messages_.emplace_back(std::move(metric), Receipt{receipt++});
+      for (std::string& text : message.garbage)
+        messages_.push_back(TrialMessage::not_understood(run, std::move(text), Receipt{receipt++}));
+    } catch (...) {
+      while (messages_.size() > before) messages_.pop_back();
+      requests_.erase(last_request_);
+      if (undelivered == 0) undelivered_.erase(run);
+      throw;
     }
-    for (std::string& text : message.garbage) {
-      messages_.push_back(TrialMessage::not_understood(run, std::move(text), Receipt{receipt++}));
-      ++count;
-    }
-    message.metrics.clear();
-    message.garbage.clear();
-    undelivered_[run] += count;
-    Request request;
+    message.metrics = {};
+    message.garbage = {};
+    undelivered += count;
     request.message = std::move(message);
     request.open = count;
-    requests_.emplace(last_request_, std::move(request));
     changed_.notify();
   }
 
@@ -30480,13 +33762,12 @@ NNI_INLINE unsigned short Http::port() const noexcept { return inbox_ ? inbox_->
 
 #endif  // NNI_WITH_HTTP
 
-// ---- nni/trial/impl/channel_server.ipp
+// ---- nni/trial/impl/channel_types.ipp
 
 #if NNI_WITH_HTTP
 
 #include <sys/random.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <deque>
@@ -30495,9 +33776,7 @@ NNI_INLINE unsigned short Http::port() const noexcept { return inbox_ ? inbox_->
 #include <unordered_map>
 #include <unordered_set>
 
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 namespace nni::trial::detail {
 
@@ -30569,13 +33848,30 @@ struct Channel {
   bool taken = false;            // `record` was given out
   bool phases = false;           // each request wants a record of its own
   std::vector<HeldPolls::iterator> polls;
-  std::vector<std::pair<std::uint32_t, std::size_t>> finals;  // the first ones: sequence, hash of the value
-  std::uint32_t next_final = 0;                               // above all sequences of final values so far
 };
+
+// A large batch, of which a part was given to the handler.
+struct PendingBatch {
+  RunId run;
+  std::string body;
+  std::size_t at = 0;  // of the next part
+  TimePoint when{};
+  std::shared_ptr<SharedReply> reply;
+};
+
+// A batch is decoded and handed over in parts of this size; other requests have their turn in between.
+inline constexpr std::size_t part_values = 256;
+inline constexpr std::size_t part_bytes = 256 * 1024;
+
+// A request of at most so many values never waits for `max_in_flight`.
+inline constexpr std::size_t few_values = 16;
 
 class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
  public:
   ChannelCore(boost::asio::any_io_executor executor, ChannelServerOptions options, ChannelHandler handler, Log log);
+  ChannelCore(const ChannelCore&) = delete;
+  ChannelCore& operator=(const ChannelCore&) = delete;
+  ~ChannelCore() { in_flight_->core = nullptr; }
 
   void open();
   unsigned short port() const noexcept { return server_.port(); }
@@ -30588,16 +33884,22 @@ class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
   void send(RunId run, std::string record);
   void dismiss(RunId run);
   void stop();
-  awaitable<void> settle();
+  awaitable<void> settle(RunId run);
   awaitable<void> close();
+  void pump_soon() noexcept;  // something was acknowledged
 
  private:
   std::string url_of(const Channel& channel, const Token& token) const;
+  Channel* find(std::string_view path, net::Screening& verdict, Token& token);
+  net::Screening screen(const net::Request& request);
   void handle(const net::Request& request, net::Responder reply);
+  void handle_batch(Channel& channel, const net::Request& request, net::Responder reply, TimePoint now);
+  bool is_pending(RunId run) const noexcept;
+  void pump();
+  void deliver_part(PendingBatch& batch);
   void handle_put(Channel& channel, const net::Request& request, net::Responder reply);
   void handle_poll(Channel& channel, const Token& token, net::Responder reply);
   void deliver(ChannelMessage message, net::Responder reply);
-  void number_final(Channel& channel, Metric& metric);
   bool has_parameters(const Channel& channel) const noexcept;
   std::string take_parameters(Channel& channel);
   void answer_polls(Channel& channel);
@@ -30618,10 +33920,159 @@ class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
   HeldPolls polls_;  // in the order of their limits
   boost::asio::steady_timer timer_;
   bool timer_armed_ = false;
+  std::deque<PendingBatch> pending_;  // they take turns
+  bool pumping_ = false;
+  std::shared_ptr<InFlight> in_flight_ = std::make_shared<InFlight>();
+  async::event part_given_;
+  bool stopped_ = false;
   std::size_t operations_ = 0;
   async::event idle_;
   bool stranger_told_ = false;
 };
+
+}  // namespace nni::trial::detail
+
+#endif  // NNI_WITH_HTTP
+
+// ---- nni/trial/impl/channel_batches.ipp
+
+#if NNI_WITH_HTTP
+
+#include <algorithm>
+#include <new>
+
+#include <boost/asio/post.hpp>
+
+namespace nni::trial::detail {
+
+NNI_INLINE void ChannelCore::handle_batch(
+    Channel& channel, const net::Request& request, net::Responder reply, TimePoint now) {
+  const std::optional<std::size_t> count = count_batch(request.body, options_.max_batch);
+  if (!count) return reply.send(400, "the framing of the batch is broken");
+  if (*count > options_.max_batch)
+    return reply.send(
+        413,
+        "a batch may have " + std::to_string(options_.max_batch) + " values; send more of them in several requests");
+  if (*count == 0) return reply.send(200, batch_answer(0));
+  const bool small = *count <= part_values && request.body.size() <= part_bytes;
+  const bool crowded = *count > few_values && in_flight_->values + *count > options_.max_in_flight;
+  if (small && !crowded) {
+    Batch batch = decode_batch(request.body, channel.run, now).value();
+    ChannelMessage message;
+    message.run = channel.run;
+    message.metrics = std::move(batch.metrics);
+    message.garbage = std::move(batch.garbage);
+    message.answer_ = batch_answer(*count);
+    return deliver(std::move(message), std::move(reply));
+  }
+  PendingBatch batch;
+  batch.run = channel.run;
+  batch.when = now;
+  batch.reply = std::make_shared<SharedReply>();
+  batch.reply->reply = std::move(reply);
+  batch.reply->answer = batch_answer(*count);
+  batch.body = request.take_body();
+  pending_.push_back(std::move(batch));
+  pump_soon();
+}
+
+NNI_INLINE void ChannelCore::pump_soon() noexcept {
+  if (pumping_ || stopped_ || pending_.empty()) return;
+  pumping_ = true;
+  ++operations_;
+  try {
+    boost::asio::post(executor_, [self = shared_from_this()] {
+      self->pumping_ = false;
+      self->pump();
+      if (--self->operations_ == 0) self->idle_.notify();
+    });
+  } catch (...) {
+    pumping_ = false;  // the next acknowledgement or batch tries again
+    --operations_;
+  }
+}
+
+// One part of one batch; then everything else has its turn.
+NNI_INLINE void ChannelCore::pump() {
+  if (stopped_ || pending_.empty()) return;
+  if (in_flight_->values != 0 && in_flight_->values + part_values > options_.max_in_flight) return;
+  PendingBatch batch = std::move(pending_.front());
+  pending_.pop_front();
+  try {
+    deliver_part(batch);
+    if (batch.at < batch.body.size())
+      pending_.push_back(std::move(batch));
+    else if (--batch.reply->open == 0)
+      batch.reply->reply.send(200, batch.reply->answer);
+  } catch (const std::bad_alloc&) {
+    log_.warning("channel", "a batch was refused because there is no memory for it");  // it is answered 503
+  }
+  part_given_.notify();
+  pump_soon();
+}
+
+NNI_INLINE void ChannelCore::deliver_part(PendingBatch& batch) {
+  const std::string_view rest = std::string_view(batch.body).substr(batch.at);
+  const std::string_view part = rest.substr(0, batch_part(rest, part_values, part_bytes));
+  Batch values = decode_batch(part, batch.run, batch.when).value();
+  batch.at += part.size();
+  if (batch.at == batch.body.size() || !tokens_.contains(batch.run)) {
+    std::string().swap(batch.body);  // the handler may need the memory
+    batch.at = 0;
+  }
+  if (!tokens_.contains(batch.run)) return batch.reply->reply.send(410, "Gone");
+  ChannelMessage message;
+  message.run = batch.run;
+  message.metrics = std::move(values.metrics);
+  message.garbage = std::move(values.garbage);
+  message.in_flight_ = InFlightShare(in_flight_, values.count);
+  message.shared_ = batch.reply;
+  ++batch.reply->open;
+  handler_(std::move(message));
+}
+
+NNI_INLINE bool ChannelCore::is_pending(RunId run) const noexcept {
+  return std::any_of(pending_.begin(), pending_.end(), [run](const PendingBatch& batch) { return batch.run == run; });
+}
+
+NNI_INLINE void InFlightShare::release() noexcept {
+  if (const std::shared_ptr<InFlight> all = std::move(all_)) {
+    all->values -= values_;
+    if (all->core) all->core->pump_soon();
+  }
+}
+
+NNI_INLINE void ChannelCore::deliver(ChannelMessage message, net::Responder reply) {
+  message.reply_ = std::move(reply);
+  message.in_flight_ = InFlightShare(in_flight_, message.metrics.size() + message.garbage.size());
+  handler_(std::move(message));
+}
+
+}  // namespace nni::trial::detail
+
+namespace nni::trial {
+
+NNI_INLINE void ChannelMessage::acknowledge() {
+  in_flight_.release();
+  const std::shared_ptr<detail::SharedReply> shared = std::move(shared_);
+  if (!shared) return reply_.send(200, answer_);
+  if (--shared->open == 0) shared->reply.send(200, shared->answer);
+}
+
+}  // namespace nni::trial
+
+#endif  // NNI_WITH_HTTP
+
+// ---- nni/trial/impl/channel_server.ipp
+
+#if NNI_WITH_HTTP
+
+#include <algorithm>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace nni::trial::detail {
 
 // So many ended runs are answered "gone"; older ones are forgotten, and are answered as strangers.
 inline constexpr std::size_t most_gone = 1024;
@@ -30644,10 +34095,13 @@ NNI_INLINE ChannelCore::ChannelCore(boost::asio::any_io_executor executor, Chann
       handler_(std::move(handler)),
       log_(std::move(log)),
       server_(executor_, server_options(options_), log_),
-      timer_(executor_) {}
+      timer_(executor_) {
+  in_flight_->core = this;
+}
 
 NNI_INLINE void ChannelCore::open() {
   // The server is a member: what it calls is alive.
+  server_.screen([this](const net::Request& request) { return screen(request); });
   server_.route(
       "", "/", [this](const net::Request& request, net::Responder reply) { handle(request, std::move(reply)); });
   server_.open();
@@ -30720,45 +34174,68 @@ NNI_INLINE void ChannelCore::dismiss(RunId run) {
 }
 
 // /<token>/env/<environment>/<trial>
-NNI_INLINE void ChannelCore::handle(const net::Request& request, net::Responder reply) {
-  std::string_view path = request.path;
+NNI_INLINE Channel* ChannelCore::find(std::string_view path, net::Screening& verdict, Token& token) {
+  verdict.status = 404;
+  verdict.reason = "there is no such trial";
   path.remove_prefix(1);
   const std::size_t slash = path.find('/');
-  const std::optional<Token> token = Token::parse(path.substr(0, slash));
-  const auto found = token ? channels_.find(*token) : channels_.end();
+  const std::optional<Token> parsed = Token::parse(path.substr(0, slash));
+  const auto found = parsed ? channels_.find(*parsed) : channels_.end();
   if (found == channels_.end()) {
-    if (token && gone_.contains(*token)) return reply.send(410, "Gone");
-    if (!std::exchange(stranger_told_, true)) log_.warning("channel", "a request with an unknown address was refused");
-    return reply.send(404, "there is no such trial");
+    if (parsed && gone_.contains(*parsed)) {
+      verdict.status = 410;
+      verdict.reason = "Gone";
+    } else if (!std::exchange(stranger_told_, true)) {
+      log_.warning("channel", "a request with an unknown address was refused");
+    }
+    return nullptr;
   }
   Channel& channel = found->second;
+  token = *parsed;
+  verdict.known = true;
   const std::string_view rest = slash == std::string_view::npos ? std::string_view() : path.substr(slash);
   constexpr std::string_view before = "/env/";
   const std::size_t last = rest.rfind('/');
   if (rest.substr(0, before.size()) != before || rest.substr(last + 1) != channel.trial ||
       rest.substr(before.size(), last - std::min(last, before.size())) != options_.environment)
-    return reply.send(404, "there is no such trial");
+    return nullptr;
+  verdict.status = 0;
+  return &channel;
+}
 
-  if (request.method == "PUT") return handle_put(channel, request, std::move(reply));
-  if (request.method == "GET") return handle_poll(channel, *token, std::move(reply));
-  reply.send(405, "a trial's channel takes PUT and GET");
+NNI_INLINE net::Screening ChannelCore::screen(const net::Request& request) {
+  net::Screening verdict;
+  Token token;
+  if (find(request.path, verdict, token) && request.method != "PUT" && request.method != "GET") {
+    verdict.status = 405;
+    verdict.reason = "a trial's channel takes PUT and GET";
+  }
+  return verdict;
+}
+
+// The run may have ended while the body came.
+NNI_INLINE void ChannelCore::handle(const net::Request& request, net::Responder reply) {
+  net::Screening verdict;
+  Token token;
+  Channel* const channel = find(request.path, verdict, token);
+  if (!channel) return reply.send(verdict.status, verdict.reason);
+  if (request.method == "PUT") return handle_put(*channel, request, std::move(reply));
+  handle_poll(*channel, token, std::move(reply));
+}
+
+// Frees a large body as soon as it is decoded.
+NNI_INLINE Result<ChannelCommand> decode_command_of(const net::Request& request) {
+  if (request.body.size() <= part_bytes) return decode_command(request.body);
+  const std::string body = request.take_body();
+  return decode_command(body);
 }
 
 NNI_INLINE void ChannelCore::handle_put(Channel& channel, const net::Request& request, net::Responder reply) {
   const TimePoint now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  if (request.content_type == batch_media_type) return handle_batch(channel, request, std::move(reply), now);
   ChannelMessage message;
   message.run = channel.run;
-  if (request.content_type == batch_media_type) {
-    Result<Batch> batch = decode_batch(request.body, channel.run, now);
-    if (!batch) return reply.send(400, batch.error().message());
-    message.metrics = std::move(batch->metrics);
-    message.garbage = std::move(batch->garbage);
-    message.answer_ = batch_answer(batch->count);
-    if (batch->count == 0) return reply.send(200, message.answer_);
-    return deliver(std::move(message), std::move(reply));
-  }
-
-  Result<ChannelCommand> command = decode_command(request.body);
+  Result<ChannelCommand> command = decode_command_of(request);
   if (!command) {
     message.garbage.push_back(command.error().message());
     return deliver(std::move(message), std::move(reply));
@@ -30771,9 +34248,9 @@ NNI_INLINE void ChannelCore::handle_put(Channel& channel, const net::Request& re
       return answer_polls(channel);
     case CommandType::metric: {
       Result<MetricPayload> payload = decode_metric_payload(command->text);
+      std::string().swap(command->text);  // it may be large
       if (payload) {
         message.metrics.emplace_back(channel.run, payload->kind, payload->sequence, std::move(payload->value), now);
-        if (payload->kind == MetricKind::final) number_final(channel, message.metrics.back());
       } else {
         message.garbage.push_back(payload.error().message());
       }
@@ -30781,35 +34258,10 @@ NNI_INLINE void ChannelCore::handle_put(Channel& channel, const net::Request& re
     }
     case CommandType::parameter:
     case CommandType::other:
-      message.garbage.push_back("a trial does not send this command: " + shortened(request.body));
+      message.garbage.push_back("a trial does not send this command: " + shortened(command->text));
       return deliver(std::move(message), std::move(reply));
   }
 }
-
-// NNI's own library gives every final value the sequence 0. A second one that differs is a value of its own and gets
-// a number of its own; the same one again is the same message again. Of a trial that has sent very many, one of the later
-// ones that comes again is taken for another value rather than mistaken for one that it is not.
-NNI_INLINE void ChannelCore::number_final(Channel& channel, Metric& metric) {
-  const std::size_t hash = std::hash<std::string>{}(metric.value);
-  for (const auto& [sequence, known] : channel.finals) {
-    if (metric.sequence == 0 && known == hash) {
-      metric.sequence = sequence;
-      return;
-    }
-    if (metric.sequence == sequence && metric.sequence != 0) return;
-  }
-  if (metric.sequence == 0) metric.sequence = channel.next_final;
-  channel.next_final = std::max(channel.next_final, metric.sequence + 1);
-  constexpr std::size_t most_finals = 1024;
-  if (channel.finals.size() < most_finals) channel.finals.emplace_back(metric.sequence, hash);
-}
-
-NNI_INLINE void ChannelCore::deliver(ChannelMessage message, net::Responder reply) {
-  message.reply_ = std::move(reply);
-  handler_(std::move(message));
-}
-
-// ---- parameters
 
 NNI_INLINE bool ChannelCore::has_parameters(const Channel& channel) const noexcept {
   if (channel.phases) return channel.wanted && (channel.taken ? !channel.next.empty() : !channel.record.empty());
@@ -30895,16 +34347,20 @@ NNI_INLINE bool ChannelCore::settled_after(std::size_t turns) const noexcept {
 
 // What a dead process had sent lies in the buffers of its sockets. A turn of the event loop asks for the sockets
 // that are readable and handles them: one turn accepts a connection, the next ones read it.
-NNI_INLINE awaitable<void> ChannelCore::settle() {
+NNI_INLINE awaitable<void> ChannelCore::settle(RunId run) {
   const std::shared_ptr<ChannelCore> keep = shared_from_this();
   for (std::size_t turn = 0; !settled_after(turn); ++turn)
     co_await boost::asio::post(executor_, boost::asio::use_awaitable);
+  while (!stopped_ && is_pending(run)) co_await part_given_.wait();
 }
 
 NNI_INLINE void ChannelCore::stop() {
+  stopped_ = true;
   for (auto& entry : channels_) release_polls(entry.second, 410, "Gone");
   timer_.cancel();
   server_.stop();
+  pending_.clear();
+  part_given_.notify();
 }
 
 NNI_INLINE awaitable<void> ChannelCore::close() {
@@ -30965,7 +34421,7 @@ NNI_INLINE std::string ChannelServer::token(RunId run) const {
 
 NNI_INLINE void ChannelServer::expect_phases(RunId run) { core_->expect_phases(run); }
 NNI_INLINE void ChannelServer::send(RunId run, std::string record) { core_->send(run, std::move(record)); }
-NNI_INLINE awaitable<void> ChannelServer::settle(RunId) { return core_->settle(); }
+NNI_INLINE awaitable<void> ChannelServer::settle(RunId run) { return core_->settle(run); }
 NNI_INLINE void ChannelServer::dismiss(RunId run) { core_->dismiss(run); }
 NNI_INLINE awaitable<void> ChannelServer::close() { return core_->close(); }
 
@@ -30984,9 +34440,9 @@ NNI_INLINE Parameters stand_alone_parameters(Parameters otherwise) {
   if (!variable || *variable == '\0') return otherwise;
   std::string text = variable;
   if (text.front() == '@') {
-    std::ifstream file(text.substr(1));
-    if (!file) throw config_error("NNI_STANDALONE_PARAMETERS", "the file " + text.substr(1) + " cannot be read");
-    text.assign(std::istreambuf_iterator<char>(file), {});
+    const std::string file = text.substr(1);
+    if (files::read_and_close(files::open_any(file.c_str(), O_RDONLY), text.max_size(), false, text))
+      throw config_error("NNI_STANDALONE_PARAMETERS", "the file " + file + " cannot be read");
   }
   Result<Parameters> parameters = Parameters::parse(std::move(text));
   if (!parameters) throw config_error("NNI_STANDALONE_PARAMETERS", parameters.error().message());
@@ -31208,8 +34664,10 @@ class Courier::Attempts {
  public:
   explicit Attempts(Courier& courier) : courier_(courier), pause_(courier.options_.first_pause) {}
 
-  // Waits before the next attempt; throws the reason of the last one when time is up.
+  // Waits before the next attempt; throws the reason of the last one when time is up. A manager that was reached and is slow
+  // is no manager that is away.
   void failed() {
+    if (courier_.slow_) return worked();
     const SteadyPoint now = std::chrono::steady_clock::now();
     if (!since_) since_ = now;
     if (now - *since_ >= courier_.options_.patience)
@@ -31234,7 +34692,9 @@ class Courier::Attempts {
 };
 
 NNI_INLINE Courier::Courier(const Settings& settings, CourierOptions options)
-    : trial_id_(settings.trial_id), options_(options), link_(settings.channel) {}
+    : trial_id_(settings.trial_id),
+      options_(options),
+      link_(settings.channel, std::chrono::seconds(10), options.answer_limit) {}
 
 NNI_INLINE void Courier::abort() noexcept {
   {
@@ -31262,9 +34722,12 @@ NNI_INLINE std::optional<LinkAnswer> Courier::attempt(
     if (!detail::is_passing(answer.status)) return answer;
     trouble_ = "the manager answers with HTTP status " + std::to_string(answer.status);
   } catch (const Error& error) {
-    if (error.code() != Errc::connection_lost) throw;
+    slow_ = error.code() == Errc::timed_out;
+    if (!slow_ && error.code() != Errc::connection_lost) throw;
     trouble_ = error.message();
+    return std::nullopt;
   }
+  slow_ = false;
   return std::nullopt;
 }
 
@@ -31383,6 +34846,23 @@ NNI_INLINE bool is_plain(char letter) noexcept {
   return code >= 0x20 && code < 0x80;
 }
 
+/// The length of the run of characters at the start of the text that stand for themselves in a string: plain ones, and
+/// neither quotes nor backslashes. Eight are looked at together, since a value may have millions.
+NNI_INLINE std::size_t plain_run(std::string_view text) noexcept {
+  constexpr std::uint64_t ones = 0x0101010101010101U;
+  constexpr std::uint64_t tops = 0x8080808080808080U;
+  // Has a top bit for each byte that is zero, and perhaps for bytes above one: which byte it is, the loop below finds.
+  const auto zeros = [](std::uint64_t word) { return (word - ones) & ~word & tops; };
+  std::size_t at = 0;
+  for (std::uint64_t word = 0; text.size() - at >= sizeof word; at += sizeof word) {
+    std::memcpy(&word, text.data() + at, sizeof word);
+    const std::uint64_t control = (word - ones * 0x20U) & ~word & tops;
+    if ((word & tops) != 0 || control != 0 || zeros(word ^ ones * '"') != 0 || zeros(word ^ ones * '\\') != 0) break;
+  }
+  while (at < text.size() && is_plain(text[at]) && text[at] != '"' && text[at] != '\\') ++at;
+  return at;
+}
+
 NNI_INLINE void append_utf8(std::string& text, unsigned point) {
   const auto put = [&text](unsigned byte) { text += static_cast<char>(static_cast<unsigned char>(byte)); };
   if (point < 0x80) {
@@ -31443,9 +34923,9 @@ NNI_INLINE bool JsonScanner::string(std::string& value) {
   value.clear();
   if (!accept('"')) return false;
   while (at_ < text_.size()) {
-    const std::size_t from = at_;
-    while (at_ < text_.size() && is_plain(text_[at_]) && text_[at_] != '"' && text_[at_] != '\\') ++at_;
-    value.append(text_, from, at_ - from);
+    const std::size_t run = plain_run(text_.substr(at_));
+    value.append(text_, at_, run);
+    at_ += run;
     if (at_ == text_.size()) return false;
     const char letter = text_[at_];
     if (letter == '"') {
@@ -31494,7 +34974,9 @@ NNI_INLINE bool JsonScanner::string(std::string& value) {
 
 NNI_INLINE bool JsonScanner::pass_string() noexcept {
   ++at_;  // the opening quote
-  while (at_ < text_.size()) {
+  while (true) {
+    at_ += plain_run(text_.substr(at_));
+    if (at_ == text_.size()) return false;
     const char letter = text_[at_];
     if (letter == '"') {
       ++at_;
@@ -31508,15 +34990,10 @@ NNI_INLINE bool JsonScanner::pass_string() noexcept {
         return false;
       continue;
     }
-    if (is_plain(letter)) {
-      ++at_;
-      continue;
-    }
     const std::size_t length = utf8_length(text_.substr(at_));
-    if (length < 2) return false;
+    if (length < 2) return false;  // a control character, or not UTF-8
     at_ += length;
   }
-  return false;
 }
 
 NNI_INLINE bool JsonScanner::pass_word(std::string_view word) noexcept {
@@ -31630,7 +35107,8 @@ NNI_INLINE int connect_within(int socket, const sockaddr* address, socklen_t siz
 
 }  // namespace detail
 
-NNI_INLINE Link::Link(std::string_view url, Duration connect_timeout) : connect_timeout_(connect_timeout) {
+NNI_INLINE Link::Link(std::string_view url, Duration connect_timeout, Duration answer_limit)
+    : connect_timeout_(connect_timeout), answer_limit_(answer_limit) {
   Result<net::Url> parsed = net::parse_url(url);
   if (!parsed) throw config_error("NNI_TRIAL_COMMAND_CHANNEL", parsed.error().message());
   url_ = std::move(*parsed);
@@ -31684,14 +35162,23 @@ NNI_INLINE void Link::connect() {
   throw detail::link_lost("cannot connect to " + url_.authority(), failure);
 }
 
+// Waits until the socket is ready or was shut down by `abort`.
+NNI_INLINE void Link::wait(short events) {
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(until_ - std::chrono::steady_clock::now()).count();
+  if (left <= 0)
+    throw Error(Errc::timed_out, "the channel to the manager: no complete answer within " + to_string(answer_limit_));
+  pollfd waiting{socket_, events, 0};
+  ::poll(&waiting, 1, static_cast<int>(std::min<long long>(left, 1'000'000)) + 1);
+}
+
 NNI_INLINE void Link::send_all(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent > 0) {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      pollfd waiting{socket_, POLLOUT, 0};
-      ::poll(&waiting, 1, -1);
+      wait(POLLOUT);
     } else if (errno != EINTR) {
       throw detail::link_lost("sending failed", errno);
     }
@@ -31700,6 +35187,7 @@ NNI_INLINE void Link::send_all(std::string_view bytes) {
 
 NNI_INLINE void Link::receive_more() {
   std::array<char, 16 * 1024> bytes;
+  if (std::chrono::steady_clock::now() >= until_) wait(POLLIN);  // also of a server that never pauses
   while (true) {
     const ssize_t size = ::recv(socket_, bytes.data(), bytes.size(), 0);
     if (size > 0) {
@@ -31708,8 +35196,7 @@ NNI_INLINE void Link::receive_more() {
     }
     if (size == 0) throw detail::link_lost("the manager closed the connection");
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      pollfd waiting{socket_, POLLIN, 0};
-      ::poll(&waiting, 1, -1);
+      wait(POLLIN);
     } else if (errno != EINTR) {
       throw detail::link_lost("receiving failed", errno);
     }
@@ -31717,9 +35204,17 @@ NNI_INLINE void Link::receive_more() {
 }
 
 NNI_INLINE LinkAnswer Link::receive() {
+  constexpr std::size_t most_bytes = 64 * 1024 * 1024;
+  const auto check = [](std::size_t bytes) {
+    if (bytes > most_bytes) throw Error(Errc::protocol, "the channel to the manager: an answer has more than 64 MiB");
+  };
+  constexpr int most_interim = 16;  // answers that only say that there will be one
+  int interim = 0;
   LinkAnswer answer;
   net::ResponseHead head;
   do {
+    if (interim++ > most_interim)
+      throw Error(Errc::protocol, "the channel to the manager: interim answers without end");
     while (true) {
       std::optional<net::ResponseHead> complete = net::parse_response_head(input_).value();
       if (complete) {
@@ -31733,15 +35228,22 @@ NNI_INLINE LinkAnswer Link::receive() {
   answer.status = head.status;
 
   if (head.framing == net::BodyFraming::length) {
+    check(head.content_length);
     while (input_.size() < head.content_length) receive_more();
     answer.body = input_.substr(0, head.content_length);
     input_.erase(0, head.content_length);
   } else if (head.framing == net::BodyFraming::chunked) {
     net::ChunkDecoder decoder;
-    while (!decoder.feed(input_, answer.body).value()) receive_more();
+    while (!decoder.feed(input_, answer.body).value()) {
+      check(answer.body.size());
+      receive_more();
+    }
   } else if (head.framing == net::BodyFraming::until_close) {
     try {
-      while (true) receive_more();
+      while (true) {
+        receive_more();
+        check(input_.size());
+      }
     } catch (const Error& error) {
       if (error.code() != Errc::connection_lost) throw;
     }
@@ -31753,6 +35255,7 @@ NNI_INLINE LinkAnswer Link::receive() {
 
 NNI_INLINE LinkAnswer Link::exchange_once() {
   if (socket_ < 0) connect();
+  until_ = std::chrono::steady_clock::now() + answer_limit_;
   send_all(request_);
   return receive();
 }
@@ -32077,35 +35580,66 @@ NNI_INLINE void append_to_batch(std::string& text, MetricKind kind, std::uint32_
   text += '\n';
 }
 
+namespace detail {
+
+// One value in the body of a batch.
+struct Framed {
+  MetricKind kind = MetricKind::intermediate;
+  std::uint32_t sequence = 0;
+  std::string_view value;
+};
+
+// Takes the first value from a batch; false when its framing is broken.
+NNI_INLINE bool take_framed(std::string_view& rest, Framed& framed) noexcept {
+  if (rest.size() < 2 || (rest[0] != 'i' && rest[0] != 'f') || rest[1] != ' ') return false;
+  framed.kind = rest[0] == 'f' ? MetricKind::final : MetricKind::intermediate;
+  const char* const last = rest.data() + rest.size();
+  const auto index = std::from_chars(rest.data() + 2, last, framed.sequence);
+  if (index.ec != std::errc{} || index.ptr == last || *index.ptr != ' ') return false;
+  std::size_t length = 0;
+  const auto size = std::from_chars(index.ptr + 1, last, length);
+  if (size.ec != std::errc{} || size.ptr == last || *size.ptr != '\n') return false;
+  const std::string_view behind(size.ptr + 1, static_cast<std::size_t>(last - size.ptr) - 1);
+  if (behind.size() <= length || behind[length] != '\n') return false;
+  framed.value = behind.substr(0, length);
+  rest = behind.substr(length + 1);
+  return true;
+}
+
+}  // namespace detail
+
+NNI_INLINE std::optional<std::size_t> count_batch(std::string_view text, std::size_t most) noexcept {
+  std::size_t count = 0;
+  detail::Framed framed;
+  for (; !text.empty() && count <= most; ++count)
+    if (!detail::take_framed(text, framed)) return std::nullopt;
+  return count;
+}
+
+NNI_INLINE std::size_t batch_part(std::string_view text, std::size_t values, std::size_t bytes) noexcept {
+  std::string_view rest = text;
+  detail::Framed framed;
+  for (std::size_t count = 0; count < values && !rest.empty(); ++count) {
+    std::string_view next = rest;
+    if (!detail::take_framed(next, framed)) break;
+    if (count != 0 && text.size() - next.size() > bytes) break;
+    rest = next;
+  }
+  return text.size() - rest.size();
+}
+
 NNI_INLINE Result<Batch> decode_batch(std::string_view text, RunId run, TimePoint when) {
   Batch batch;
   std::string_view rest = text;
   batch.metrics.reserve(std::min<std::size_t>(text.size() / 16 + 1, 4096));
+  detail::Framed framed;
   while (!rest.empty()) {
-    const auto broken = [&] { return detail::not_understood("the framing of a batch is broken", rest); };
-    MetricKind kind = MetricKind::intermediate;
-    if (rest[0] == 'f')
-      kind = MetricKind::final;
-    else if (rest[0] != 'i')
-      return broken();
-    if (rest.size() < 2 || rest[1] != ' ') return broken();
-    const char* const last = rest.data() + rest.size();
-    std::uint32_t sequence = 0;
-    const auto index = std::from_chars(rest.data() + 2, last, sequence);
-    if (index.ec != std::errc{} || index.ptr == last || *index.ptr != ' ') return broken();
-    std::size_t length = 0;
-    const auto size = std::from_chars(index.ptr + 1, last, length);
-    if (size.ec != std::errc{} || size.ptr == last || *size.ptr != '\n') return broken();
-    const std::string_view behind(size.ptr + 1, static_cast<std::size_t>(last - size.ptr) - 1);
-    if (behind.size() <= length || behind[length] != '\n') return broken();
-
-    const std::string_view value = behind.substr(0, length);
-    if (is_json_text(value))
-      batch.metrics.emplace_back(run, kind, sequence, std::string(value), when);
+    if (!detail::take_framed(rest, framed)) return detail::not_understood("the framing of a batch is broken", rest);
+    if (is_json_text(framed.value))
+      batch.metrics.emplace_back(run, framed.kind, framed.sequence, std::string(framed.value), when);
     else
-      batch.garbage.push_back(shortened(value));
+      batch.garbage.push_back(shortened(framed.value));
     ++batch.count;
-    rest = behind.substr(length + 1);
   }
   return batch;
 }
@@ -32153,8 +35687,8 @@ inline constexpr std::string_view report_usage =
 class SequenceFile {
  public:
   SequenceFile(const std::string& path, const std::string& channel) : path_(path), channel_(channel) {
-    file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (file_ < 0) fail("opened");
+    file_ = files::open_own(path.c_str(), O_RDWR | O_CREAT, 0600);
+    if (file_ < 0) fail("opened", -file_);
     while (::flock(file_, LOCK_EX) != 0)
       if (errno != EINTR) fail("locked");
   }
@@ -32188,9 +35722,8 @@ class SequenceFile {
     return hash;
   }
 
-  [[noreturn]] void fail(const char* what) const {
-    throw Error(boost::system::error_code(errno, boost::system::system_category()),
-                path_ + ", which counts the results of this trial, cannot be " + what);
+  [[noreturn]] void fail(const char* what, int error = errno) const {
+    throw Error(files::error_of(-error), path_ + ", which counts the results of this trial, cannot be " + what);
   }
 
   std::string path_;
@@ -32264,7 +35797,7 @@ NNI_INLINE int report_main(int argc, const char* const* argv) {
       detail::print_parameter(parameters, words[1]);
     return 0;
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", program, error.what());
+    std::fprintf(stderr, "%s: %s\n", program, printable(error.what()).c_str());
     return 1;
   }
 }
@@ -32360,10 +35893,11 @@ NNI_INLINE Parameters parameters_from_arguments(int argc, const char* const* arg
     const std::size_t equals = argument.find('=');
     boost::system::error_code failure;
     if (!argument.empty() && argument.front() == '@') {
-      std::ifstream file(argument.substr(1));
-      const std::string text(std::istreambuf_iterator<char>(file), {});
+      std::string text;
+      const auto unread =
+          files::read_and_close(files::open_any(argument.c_str() + 1, O_RDONLY), text.max_size(), false, text);
       const boost::json::value value = boost::json::parse(text, failure);
-      if (!file || failure || !value.is_object()) {
+      if (unread || failure || !value.is_object()) {
         problems.add(argument, "is not a readable file with a JSON object");
         continue;
       }
@@ -32402,6 +35936,17 @@ inline float exp_of_negative(float x) noexcept {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(series) + exponent);
 }
 
+NNI_INLINE double deviations_of(const Axis& axis, double value) noexcept {
+  double deviations = 0.0;
+  if (!is_logarithmic(axis.type))
+    deviations = (value - axis.low) / axis.high;
+  else if (value > 0.0)
+    deviations = (std::log(value) - axis.low) / axis.high;
+  else
+    deviations = normal_quantile(axis.position_of(value));  // rounded to 0: the middle of what gives it
+  return std::clamp(deviations, -farthest_deviation, farthest_deviation);
+}
+
 NNI_LAZY_BODY Parzen::Parzen(const std::vector<Axis>& axes) : axes_(&axes), scales_(axes.size()) {
   columns_ = 2;  // sum of the peaks of unconditional axes, weight
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
@@ -32414,7 +35959,7 @@ NNI_LAZY_BODY void Parzen::clear() {
   data_.clear();
   size_ = 0;
   weight_ = 0.0;
-  for (Scale& scale : scales_) scale.count = scale.sum = scale.squares = 0.0;
+  for (Scale& scale : scales_) scale.count = scale.sum = scale.squares = scale.axes = 0.0;
 }
 
 NNI_LAZY_BODY void Parzen::add(std::span<const float> point, float weight) {
@@ -32440,10 +35985,13 @@ NNI_LAZY_BODY void Parzen::set_weight(std::size_t kernel, float weight) {
 
 NNI_LAZY_BODY void Parzen::count_point(std::size_t kernel, double weight) {
   weight_ += weight;
+  double active = 0.0;
+  for (std::size_t axis = 0; axis < scales_.size(); ++axis) active += std::isnan(coordinate(kernel, axis)) ? 0.0 : 1.0;
   for (std::size_t axis = 0; axis < scales_.size(); ++axis) {
     const auto at = static_cast<double>(coordinate(kernel, axis));
     if (std::isnan(at)) continue;
     scales_[axis].count += weight;
+    scales_[axis].axes += weight * active;
     scales_[axis].sum += weight * at;
     scales_[axis].squares += weight * at * at;
   }
@@ -32465,22 +36013,32 @@ NNI_LAZY_BODY void Parzen::fit() {
       set_width(axis, width);
       changed = true;
     }
-    highest_ += std::max(categorical(axis) ? scales_[axis].own : scales_[axis].peak.front(), 0.0F);
+    highest_ += std::max(scales_[axis].top, 0.0F);
   }
   for (std::size_t kernel = 0; changed && kernel < size_; ++kernel) place_peaks(kernel);
 }
 
 NNI_LAZY_BODY float Parzen::fitting_width(std::size_t axis) const {
   const Scale& scale = scales_[axis];
-  const auto values = static_cast<double>((*axes_)[axis].count);
-  if (categorical(axis)) return static_cast<float>(values / (values + weight_));
+  const Axis& shape = (*axes_)[axis];
+  const auto values = static_cast<double>(shape.count);
+  if (categorical(axis)) return static_cast<float>(values / (values + scale.count));
   const double points = scale.count + 1.0;
-  const double mean = (scale.sum + 0.5) / points;
-  // The prior is uniform: mean 1/2, mean square 1/3.
-  const double deviation = std::sqrt(std::max(0.0, (scale.squares + 1.0 / 3.0) / points - mean * mean));
-  double width = 0.6 * deviation * std::pow(std::max(weight_, 1.0), -1.0 / (static_cast<double>(axes_->size()) + 4.0));
-  width = std::max(width, 0.01);
+  double variance = 0.0;
+  if (bell(axis)) {
+    // The prior lends its variance, 1, but not its mean: results far out in a tail would never be close to each other.
+    const double mean = scale.count > 0.0 ? scale.sum / scale.count : 0.0;
+    variance = (scale.squares - scale.count * mean * mean + 1.0) / points;
+  } else {
+    // The prior is uniform: mean 1/2, mean square 1/3.
+    const double mean = (scale.sum + 0.5) / points;
+    variance = (scale.squares + 1.0 / 3.0) / points - mean * mean;
+  }
+  const double axes = scale.count > 0.0 ? scale.axes / scale.count : 1.0;
+  double width = 0.6 * std::sqrt(std::max(0.0, variance)) * std::pow(std::max(scale.count, 1.0), -1.0 / (axes + 4.0));
+  width = std::max(width, bell(axis) ? 0.02 : 0.01);
   if (values > 0.0) width = std::max(width, 0.5 / values);
+  if (shape.type == DimensionType::qnormal) width = std::max(width, std::min(0.5 * shape.q / shape.high, 1.0));
   // In steps of a sixteenth of an octave, so that one more result rarely changes what is known of all the others.
   return static_cast<float>(std::exp2(std::nearbyint(16.0 * std::log2(width)) / 16.0));
 }
@@ -32493,23 +36051,51 @@ NNI_LAZY_BODY void Parzen::set_width(std::size_t axis, float width) {
     const auto options = static_cast<float>((*axes_)[axis].count);
     scale.own = std::log(options * (1.0F - width) + width);
     scale.other = std::log(width);
+    scale.top = scale.own;
     return;
   }
   const auto deviation = static_cast<double>(width);
   scale.inverse = static_cast<float>(1.0 / (deviation * std::numbers::sqrt2));
-  // What the cut at 0 and 1 leaves of a kernel depends on its position only: a table, with one cell more to interpolate.
-  scale.peak.resize(cells + 2);
-  for (std::size_t cell = 0; cell <= cells; ++cell) {
-    const double position = static_cast<double>(cell) / cells;
-    const double left = normal_cdf((1.0 - position) / deviation) - normal_cdf(-position / deviation);
-    scale.peak[cell] = static_cast<float>(-std::log(deviation * std::sqrt(2.0 * std::numbers::pi) * left));
+  if (bell(axis)) {
+    // Relative to a prior of deviation 1; the rest depends on the point, see `add_axis`.
+    scale.peak.assign(1, -std::log(width));
+    scale.top = scale.peak.front();
+    return;
   }
+  // What is left of a kernel depends on its position only: a table, with one cell more to interpolate.
+  scale.peak.resize(cells + 2);
+  for (std::size_t cell = 0; cell <= cells; ++cell)
+    scale.peak[cell] = static_cast<float>(-std::log(left_of_kernel(axis, static_cast<double>(cell) / cells)));
   scale.peak[cells + 1] = scale.peak[cells];
+  scale.top = *std::max_element(scale.peak.begin(), scale.peak.end());
+}
+
+// The integral of exp(-(x - position)^2 / 2 width^2) over all positions x; where there are few values, the sum over these,
+// each with its probability under the prior: the density is asked for at them only.
+NNI_LAZY_BODY double Parzen::left_of_kernel(std::size_t axis, double position) const {
+  constexpr std::uint64_t few = 32;
+  const Axis& shape = (*axes_)[axis];
+  const auto deviation = static_cast<double>(scales_[axis].width);
+  if (shape.count == 0 || shape.count > few) {
+    const double inside = normal_cdf((1.0 - position) / deviation) - normal_cdf(-position / deviation);
+    return deviation * std::sqrt(2.0 * std::numbers::pi) * inside;
+  }
+  double sum = 0.0;
+  double begin = 0.0;
+  for (std::uint64_t index = 0; index < shape.count; ++index) {
+    const double middle = shape.position_of(shape.nth_value(index));
+    const double share = 2.0 * (middle - begin);
+    const double distance = (middle - position) / deviation;
+    sum += share * std::exp(-0.5 * distance * distance);
+    begin += share;
+  }
+  return sum;
 }
 
 NNI_LAZY_BODY float Parzen::peak(std::size_t axis, float position) const noexcept {
   const std::vector<float>& table = scales_[axis].peak;
   if (table.empty()) return 0.0F;
+  if (table.size() == 1) return table.front();
   const float at = position * static_cast<float>(table.size() - 2);
   const auto cell = static_cast<std::size_t>(at);
   const float beyond = at - static_cast<float>(cell);
@@ -32539,9 +36125,10 @@ NNI_LAZY_BODY void Parzen::add_axis(const float* columns, std::size_t axis, floa
     const float price = scale.own - scale.other;
     for (std::size_t lane = 0; lane < lanes; ++lane) loss[lane] = middle[lane] == at ? 0.0F : price;
   } else {
+    const float prior = bell(axis) ? 0.5F * at * at : 0.0F;  // what the prior loses here
     for (std::size_t lane = 0; lane < lanes; ++lane) {
       const float distance = (middle[lane] - at) * scale.inverse;
-      loss[lane] = distance * distance;
+      loss[lane] = distance * distance - prior;
     }
   }
   if (!conditional(axis)) {
@@ -32566,7 +36153,9 @@ NNI_LAZY_BODY double Parzen::log_density(std::span<const float> point, double pr
       if (!std::isnan(point[axis])) add_axis(columns, axis, point[axis], sum.data());
   };
   float top = highest_;
-  if (highest_ > far_above) {
+  for (std::size_t axis = 0; axis < point.size(); ++axis)
+    if (bell(axis) && !std::isnan(point[axis])) top += 0.5F * point[axis] * point[axis];
+  if (top > far_above) {
     // On many axes all kernels lie so far below the bound that nothing would be left of them but the smallest floats.
     top = std::numeric_limits<float>::lowest();
     for (std::size_t block = 0; block < blocks; ++block) {
@@ -32612,13 +36201,21 @@ NNI_LAZY_BODY void Parzen::draw(CounterRandom& random, double prior_weight, std:
       into[at] = leave ? static_cast<float>(random.below(axis.count)) : middle;
       continue;
     }
+    if (bell(at)) {
+      double deviations =
+          prior ? normal_quantile(random.uniform())
+                : static_cast<double>(middle) + static_cast<double>(scales_[at].width) * random.normal();
+      deviations = std::clamp(deviations, -farthest_deviation, farthest_deviation);
+      if (is_quantised(axis.type)) deviations = deviations_of(axis, axis.value_at(normal_cdf(deviations)));
+      into[at] = static_cast<float>(deviations);
+      continue;
+    }
     double position = random.uniform();
     if (!prior) {
       do position = static_cast<double>(middle) + static_cast<double>(scales_[at].width) * random.normal();
       while (!(position > 0.0 && position < 1.0));
     }
     if (axis.count != 0 || is_quantised(axis.type)) position = axis.position_of(axis.value_at(position));
-    // The limits themselves have no value on a normal axis.
     into[at] = std::clamp(static_cast<float>(position), 0x1p-24F, 1.0F - 0x1p-24F);
   }
 }
@@ -32996,13 +36593,22 @@ NNI_LAZY_BODY bool Tpe::suggest(ParameterId id, Point& into) {
 NNI_LAZY_BODY void Tpe::draw_at_random(ParameterId id, Point& into) {
   Model& model = *model_;
   std::vector<double> positions(model.space.axes().size());
-  for (std::uint32_t attempt = 0; attempt < 16; ++attempt) {
+  const bool countable = model.unvisited.active();
+  for (std::uint32_t attempt = 0; attempt < (countable ? 16U : 64U); ++attempt) {
     CounterRandom random(seed_, id, attempt);
     for (double& position : positions) position = random.uniform();
     model.space.point_at(positions, into);
-    if (!model.unvisited.active() || !model.unvisited.visited(model.space.index_of(into))) return;
+    if (!was_tried(into)) return;
   }
+  // All that is likely was tried, in a space that may have no end: a repetition.
+  if (!countable) return;
   into = model.space.configuration(model.unvisited.next(model.space.index_of(into)));
+}
+
+NNI_LAZY_BODY bool Tpe::was_tried(const Point& point) const {
+  const Model& model = *model_;
+  if (model.unvisited.active()) return model.unvisited.visited(model.space.index_of(point));
+  return model.tried.contains(detail::hash_of(point));
 }
 
 // False when every candidate was suggested before.
@@ -33024,11 +36630,13 @@ NNI_LAZY_BODY bool Tpe::draw_by_model(ParameterId id, Point& into) {
     if (!(ratio > best)) continue;
     for (std::size_t axis = 0; axis < axes.size(); ++axis) {
       const double at = static_cast<double>(candidate[axis]);
-      const bool index = axes[axis].type == DimensionType::choice;
-      positions[axis] = index ? (at + 0.5) / static_cast<double>(axes[axis].count) : at;
+      if (axes[axis].type == DimensionType::choice)
+        positions[axis] = (at + 0.5) / static_cast<double>(axes[axis].count);
+      else
+        positions[axis] = is_normal(axes[axis].type) ? normal_cdf(at) : at;
     }
     model.space.point_at(positions, point);
-    if (model.unvisited.active() && model.unvisited.visited(model.space.index_of(point))) continue;
+    if (was_tried(point)) continue;
     best = ratio;
     into = point;
   }
@@ -33069,7 +36677,8 @@ NNI_LAZY_BODY void Tpe::adopt(ParameterId id, const Parameters& parameters) {
 NNI_LAZY_BODY void Tpe::learn(ParameterId id, const Point& point, std::optional<double> value) {
   std::optional<std::uint32_t> index = land(id, &point);
   if (!index) index = record(point);
-  settle(*index, value ? State::finished : State::failed, goals_.loss(value.value_or(0.0)));
+  const bool useful = value && std::isfinite(*value);
+  settle(*index, useful ? State::finished : State::failed, useful ? goals_.loss(*value) : 0.0);
 }
 
 // Takes a trial out of those in flight. What it ran with counts, also where this object knows nothing of it or would
@@ -33098,7 +36707,12 @@ NNI_LAZY_BODY std::vector<float> Tpe::coordinates_of(const Point& point) const {
       coordinates[axis] = static_cast<float>(point[axis]);
       continue;
     }
-    // On a lattice of 2^-20: a value that was rounded to fewer digits on its way must have the same kernel.
+    // On a lattice: a value that was rounded to fewer digits on its way must have the same kernel.
+    if (is_normal(axes[axis].type)) {
+      const double deviations = detail::deviations_of(axes[axis], point[axis]);
+      coordinates[axis] = static_cast<float>(std::nearbyint(deviations * 0x1p18) * 0x1p-18);
+      continue;
+    }
     const double position = std::nearbyint(axes[axis].position_of(point[axis]) * 0x1p20) * 0x1p-20;
     coordinates[axis] = static_cast<float>(std::clamp(position, 0x1p-20, 1.0 - 0x1p-20));
   }
@@ -33116,7 +36730,10 @@ NNI_LAZY_BODY bool Tpe::is_at(std::uint32_t index, const Point& point) const {
 
 NNI_LAZY_BODY std::uint32_t Tpe::record(const Point& point) {
   Model& model = *model_;
-  if (model.unvisited.active()) model.unvisited.visit(model.space.index_of(point));
+  if (model.unvisited.active())
+    model.unvisited.visit(model.space.index_of(point));
+  else if (!model.space.empty())
+    model.tried.insert(detail::hash_of(point));
   model.bad.add(coordinates_of(point), weight_of(State::running));
   model.values.insert(model.values.end(), point.begin(), point.end());
   model.records.emplace_back().turn = turn_++;

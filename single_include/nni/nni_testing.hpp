@@ -358,9 +358,9 @@ class AssessorSuite {
     report_.run_case(1, "both directions", [this] { follows_direction(); });
     report_.run_case(2, "equal histories", [this] { judges_equally(); });
     report_.run_case(2, "odd histories", [this] { takes_odd_values(); });
-    report_.run_case(3, "trials that have not ended", [this] { ignores_the_living(); });
     report_.run_case(2, "a trial without results", [this] { takes_silent_trials(); });
     report_.run_case(4, "resume", [this] { resumes(); });
+    report_.run_case(4, "resume beside runs that have not ended", [this] { resumes_with_live_runs(); });
   }
 
  private:
@@ -441,31 +441,6 @@ class AssessorSuite {
     return verdicts;
   }
 
-  // Two equal experiments; in one of them others run at the same time, much better or much worse ones.
-  void ignores_the_living() {
-    for (const double value : {-100.0, 100.0}) {
-      A alone = make_();
-      A crowded = make_();
-      alone.start(Objectives(minimize));
-      crowded.start(Objectives(minimize));
-      for (std::size_t trial = 0; trial < 3; ++trial) {
-        static_cast<void>(watch(alone, run_of(trial), curve(trial)));
-        static_cast<void>(watch(crowded, run_of(trial), curve(trial)));
-        alone.trial_ended(run_of(trial), true);
-        crowded.trial_ended(run_of(trial), true);
-      }
-      for (std::size_t trial = 50; trial < 60; ++trial)
-        static_cast<void>(watch(crowded, run_of(trial), Curve(setup_.steps, value)));
-      std::string expected;
-      std::string seen;
-      for (std::size_t trial = 90; trial < 98; ++trial) {
-        expected += watch(alone, run_of(trial), curve(trial)) + " ";
-        seen += watch(crowded, run_of(trial), curve(trial)) + " ";
-      }
-      report_.check(3, "a history counts only after its trial ended", expected == seen, expected + "and " + seen);
-    }
-  }
-
   void takes_silent_trials() {
     A alone = make_();
     A beside = make_();
@@ -502,6 +477,41 @@ class AssessorSuite {
     }
     report_.check(4, "after whole histories it judges as after the same ones step by step", expected == seen,
                   expected + "and " + seen);
+  }
+
+  // The last ones of trials that run side by side, three at a time, are alive when the manager ends.
+  void resumes_with_live_runs() {
+    constexpr std::size_t beside = 3;
+    const std::size_t alive = (setup_.trials - 1) / beside * beside;
+    A first = make_();
+    A resumed = make_();
+    first.start(Objectives(minimize));
+    resumed.start(Objectives(minimize));
+    for (std::size_t begin = 0; begin < setup_.trials; begin += beside) {
+      const std::size_t end = std::min(begin + beside, setup_.trials);
+      for (std::size_t step = 1; step <= setup_.steps; ++step)
+        for (std::size_t trial = begin; trial < end; ++trial) {
+          const Curve whole = curve(trial);
+          const Curve so_far(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(step));
+          static_cast<void>(first.assess(run_of(trial), so_far));
+        }
+      for (std::size_t trial = begin; trial < std::min(end, alive); ++trial)
+        first.trial_ended(run_of(trial), trial % 5 != 4);
+    }
+    for (std::size_t trial = 0; trial < setup_.trials; ++trial) {
+      const Curve stored = curve(trial);
+      static_cast<void>(resumed.assess(run_of(trial), stored));
+      if (trial < alive) resumed.trial_ended(run_of(trial), trial % 5 != 4);
+    }
+    std::string expected;
+    std::string seen;
+    for (std::size_t trial = 100; trial < 106; ++trial) {
+      expected += watch(first, run_of(trial), curve(trial)) + " ";
+      seen += watch(resumed, run_of(trial), curve(trial)) + " ";
+    }
+    report_.check(
+        4, "after whole histories, also of runs that have not ended, it judges as after the same ones step by step",
+        expected == seen, expected + "and " + seen);
   }
 
   const std::function<A()>& make_;
@@ -787,13 +797,19 @@ struct ServiceTrials {
   std::function<TrialJobForm(RunId)> succeeds{};            ///< ends by itself, exit code 0
   std::function<TrialJobForm(RunId)> fails{};               ///< ends by itself, otherwise
   std::function<TrialJobForm(RunId)> runs_until_stopped{};  ///< ends only when it is cancelled
-  std::function<TrialJobForm(RunId)> cannot_start{};        ///< absent where nothing can fail to start
+  /// Reports one value when it is ready to be stopped, if the service carries messages; runs until it is cancelled; exits
+  /// by itself then, with exit code 0. Absent where a trial does not notice that it is cancelled.
+  std::function<TrialJobForm(RunId)> exits_when_stopped{};
+  std::function<TrialJobForm(RunId)> cannot_start{};  ///< absent where nothing can fail to start
   /// Succeeds only if its variable NNI_CONFORMANCE is `it's here`, which the suite adds to the form. Absent where trials
   /// are callables.
   std::function<TrialJobForm(RunId)> needs_variable{};
   std::function<TrialJobForm(RunId)> reports{};  ///< reports 0.25, 0.5 and finally 0.75; absent without messages
   std::function<TrialJobForm(RunId)>
-      kills_itself{};                    ///< ends by SIGKILL of its own; absent where no trial is a process
+      kills_itself{};  ///< ends by SIGKILL of its own; absent where no trial is a process
+  /// Takes the platform away so that no run can be started (true), and brings it back (false); what runs goes on. Absent
+  /// where that cannot be done; what an experiment makes of it can then be seen with nni/testing/flapping.hpp.
+  std::function<void(bool)> outage{};
   int failure_code = 0;                  ///< exit code of those that fail; 0: they have none
   std::function<std::size_t()> alive{};  ///< how many trials run now; absent where nobody can tell
   /// For one case, and for a clean-up: what never comes is noticed by it. It is the shutdown limit of the context as well.
@@ -810,6 +826,7 @@ namespace nni::testing::detail {
 struct Heard {
   int started = 0;
   int ended = 0;
+  int deferred = 0;  // no end: the same run may be submitted again
   bool in_order = true;
   bool expected = false;  // it was submitted, or is adopted
   JobEnd end;
@@ -868,8 +885,11 @@ class ServiceCase final : public SupervisedCase {
   }
 
   /// Submits a run that is stopped later, and waits until it has begun.
-  awaitable<void> begin(RunId run) {
-    auto submitting = submit(trials.runs_until_stopped(run), run);
+  awaitable<void> begin(RunId run) { return begin(trials.runs_until_stopped(run), run); }
+
+  /// Submits a run, and waits until it has begun.
+  awaitable<void> begin(TrialJobForm form, RunId run) {
+    auto submitting = submit(std::move(form), run);
     co_await std::move(submitting);
     expect(4, "the start of a run is told");
     while (heard_[run].started == 0) {
@@ -949,7 +969,7 @@ class ServiceCase final : public SupervisedCase {
       one.in_order = one.in_order && one.ended == 0;
     } else if (const auto* ended = std::get_if<JobEnded>(&event)) {
       Heard& one = heard_[ended->run];
-      ++one.ended;
+      ++(ended->end.kind == EndKind::deferred ? one.deferred : one.ended);
       one.end = ended->end;
     }
   }
@@ -1203,7 +1223,8 @@ awaitable<void> check_send(ServiceCase<S>& here) {
 namespace nni::testing::detail {
 
 inline std::string text_of(const JobEnd& end) {
-  return std::string(to_string(end.kind)) + " " + std::to_string(end.code) + " " + end.message;
+  return std::string(to_string(end.kind)) + " " + std::to_string(end.code) + " " + end.message +
+         (end.why ? " on request: " + std::string(to_string(*end.why)) : std::string());
 }
 
 /// The kinds of end.
@@ -1328,8 +1349,9 @@ awaitable<void> check_cancels(ServiceCase<S>& here) {
   auto waiting = here.quiet();
   co_await std::move(waiting);
   const JobEnd& end = here.heard(run).end;
-  here.check(4, "an end on request says so, and why", end.kind == EndKind::killed && end.why == StopReason::early_stop,
-             text_of(end) + std::string(" for ") + std::string(to_string(end.why)));
+  here.check(
+      4, "an end on request says so, and why",
+      end.why == StopReason::early_stop && end.kind != EndKind::lost && end.kind != EndKind::not_started, text_of(end));
 
   const std::string unknown = "cancelling an unknown run is Errc::no_such_job";
   here.expect(5, unknown);
@@ -1343,6 +1365,30 @@ awaitable<void> check_cancels(ServiceCase<S>& here) {
     seen = error.what();
   }
   here.check(5, unknown, refused, seen);
+}
+
+/// A run that is told to stop and exits by itself: the manager decides by its exit code what becomes of the trial.
+template <class S>
+awaitable<void> check_exit_on_request(ServiceCase<S>& here) {
+  const RunId run = run_of(1);
+  auto beginning = here.begin(here.trials.exits_when_stopped(run), run);
+  co_await std::move(beginning);
+  if constexpr (CarriesMessages<S>) {
+    here.expect(1, "(TrialChannel) every value is delivered");
+    auto ready = here.service().next_message();
+    const TrialMessage message = co_await std::move(ready);
+    auto answering = here.service().acknowledge(message.receipt);
+    co_await std::move(answering);
+  }
+  here.expect(5, "cancel_trial_job returns when the request is accepted");
+  auto stopping = here.service().cancel_trial_job(run, StopReason::experiment_end);
+  co_await std::move(stopping);
+  auto hearing = here.listen(1, 5, "the end of a run that was cancelled arrives as an event");
+  co_await std::move(hearing);
+  const JobEnd& end = here.heard(run).end;
+  here.check(4, "a run that exits by itself on request is told with its exit code",
+             end.kind == EndKind::exited && end.code == 0, text_of(end));
+  here.check(4, "and with the reason of the request", end.why == StopReason::experiment_end, text_of(end));
 }
 
 /// The first round ends with nothing, the others when something may just have come.
@@ -1414,7 +1460,7 @@ awaitable<void> check_in_flight(ServiceCase<S>& here) {
   co_await std::move(hearing);
   bool complete = true;
   for (const auto& [run, heard] : here.all_heard())
-    complete = complete && heard.ended == 1 && heard.end.kind == EndKind::killed;
+    complete = complete && heard.ended == 1 && heard.end.why == StopReason::user;
   here.check(1, each, complete);
 }
 
@@ -1445,6 +1491,71 @@ template <class S>
 awaitable<void> check_never_started(ServiceCase<S>& here) {
   auto cleaning = here.clean();
   co_await std::move(cleaning);
+}
+
+}  // namespace nni::testing::detail
+
+// ---- nni/testing/detail/service_outage_checks.hpp
+
+namespace nni::testing::detail {
+
+/// Submits a run to a platform that is away. @returns what is wrong with the answer; empty: nothing
+template <class S>
+awaitable<std::string> order_in_outage(ServiceCase<S>& here, RunId run) {
+  const int deferred = here.heard(run).deferred;
+  std::string wrong;
+  bool refused = false;
+  try {
+    auto ordering = here.order(here.trials.succeeds(run), run);
+    co_await std::move(ordering);
+  } catch (const std::exception& error) {
+    refused = true;
+    if (!is_transient(error)) wrong = std::string("an error that is not transient: ") + error.what();
+  }
+  while (!refused && here.heard(run).deferred == deferred && here.heard(run).ended == 0) {
+    auto hearing = here.hear();
+    co_await std::move(hearing);
+  }
+  const Heard& one = here.heard(run);
+  if (one.started != 0) wrong = "it was started";
+  if (one.ended != 0) wrong = text_of(one.end);
+  if (!refused && one.deferred > deferred && one.end.message.empty()) wrong = "no reason";
+  co_return wrong;
+}
+
+/// A platform that can start nothing for a while, twice for the same run.
+template <class S>
+awaitable<void> check_outage(ServiceCase<S>& here) {
+  const RunId run = run_of(1);
+  const RunId other = run_of(2);
+  auto beginning = here.begin(other);
+  co_await std::move(beginning);
+  here.trials.outage(true);
+  const std::string answer =
+      "what the platform cannot start now is deferred with a reason, or refused with a transient error";
+  for (int times = 0; times < 2; ++times) {
+    here.expect(3, answer);
+    auto ordering = order_in_outage(here, run);
+    const std::string wrong = co_await std::move(ordering);
+    here.check(3, answer, wrong.empty(), wrong);
+    if (wrong.empty()) continue;
+    here.trials.outage(false);
+    co_return;
+  }
+  here.trials.outage(false);
+  const std::string again = "a run that was deferred or refused is started once when it is submitted again";
+  here.expect(3, again);
+  auto ordering = here.order(here.trials.succeeds(run), run);
+  co_await std::move(ordering);
+  auto hearing = here.listen(1, 3, again);
+  co_await std::move(hearing);
+  auto waiting = here.quiet();
+  co_await std::move(waiting);
+  const Heard& one = here.heard(run);
+  here.check(3, again, one.started == 1 && one.ended == 1 && one.end.succeeded(),
+             std::to_string(one.started) + " starts, " + std::to_string(one.ended) + " ends; " + text_of(one.end));
+  here.check(4, "what runs goes on while the platform can start nothing", here.heard(other).ended == 0,
+             text_of(here.heard(other).end));
 }
 
 }  // namespace nni::testing::detail
@@ -1492,9 +1603,11 @@ template <TrainingService S>
   if (trials.needs_variable) one("variables", &detail::check_variables<S>);
   one("same run twice", &detail::check_same_run_twice<S>);
   one("cancel", &detail::check_cancels<S>);
+  if (trials.exits_when_stopped) one("exit on request", &detail::check_exit_on_request<S>);
   one("cancelled reader", &detail::check_cancelled_reader<S>);
   one("many runs", &detail::check_many<S>);
   one("in flight", &detail::check_in_flight<S>);
+  if (trials.outage) one("outage", &detail::check_outage<S>);
   one("clean up", &detail::check_clean_up<S>);
   if constexpr (CarriesMessages<S>) {
     one("send", &detail::check_send<S>);
@@ -1892,6 +2005,92 @@ awaitable<void> check_final_values(std::optional<D>& store, Reopen reopen, Confo
 
 }  // namespace nni::testing::detail
 
+// ---- nni/testing/detail/store_repetition_checks.hpp
+
+namespace nni::testing::detail {
+
+/// Values of the first trial as a store gives them: attempt, kind, sequence and text.
+template <class D>
+awaitable<std::string> values_of_first(D& store) {
+  auto listing = store.metrics(TrialId{1});
+  const std::vector<Metric> values = co_await std::move(listing);
+  std::string text;
+  for (const Metric& metric : values)
+    text += std::to_string(metric.run.attempt) + (metric.kind == MetricKind::final ? "f" : "i") +
+            std::to_string(metric.sequence) + "=" + metric.value + " ";
+  co_return text;
+}
+
+/// Looks at the values of the first trial.
+template <class D>
+awaitable<void> expect_values(D& store, std::string name, std::string expected, ConformanceReport& report) {
+  auto reading = values_of_first(store);
+  const std::string seen = co_await std::move(reading);
+  report.check(4, name, seen == expected, seen);
+}
+
+/// Values that arrive in another order than they were numbered in, that share a number, and that are delivered again: to
+/// a live run, after a resume, after the end, and after the next attempt began.
+/// @param reopen  closes the store and opens it again
+template <class D, class Reopen>
+awaitable<void> check_repetitions(std::optional<D>& store, Reopen reopen, ConformanceReport& report) {
+  const auto expect = [&store, &report](std::string name, std::string expected) {
+    return expect_values(*store, std::move(name), std::move(expected), report);
+  };
+  store->append(StoreScript().ordered(1).intended(1).started(1).events());
+  const std::vector<StoreEvent> values =
+      StoreScript()
+          .intermediate(1, 1, "0.6")
+          .intermediate(1, 0, "0.5")
+          .intermediate(1, 3, "0.8")
+          .intermediate(1, 0, "5.5")
+          .intermediate(1, 3, "8.8")
+          .final_value(1, "1")
+          .events();
+  const std::string all = "0i1=0.6 0i0=0.5 0i3=0.8 0i0=5.5 0i3=8.8 0f0=1 ";
+  store->append(values);
+  auto order = expect("values are kept in the order of arrival, also several under one sequence", all);
+  co_await std::move(order);
+  store->append(values);
+  auto again = expect("a second delivery while the trial runs changes nothing", all);
+  co_await std::move(again);
+
+  auto reopening = reopen();
+  const ExperimentSnapshot found = co_await std::move(reopening);
+  const std::vector<double> numbers{0.6, 0.5, 0.8, 5.5, 8.8};
+  const bool open = found.unfinished.size() == 1;
+  report.check(4, "a snapshot has the numbers of an open run in the order of arrival, each once",
+               open && found.unfinished[0].history == numbers);
+  const auto is_known = [&found](const StoreEvent& event) {
+    return found.unfinished[0].seen.contains(std::get<MetricReceived>(event).metric);
+  };
+  report.check(4, "a snapshot knows the values of an open run, so that a second delivery is recognized",
+               open && std::all_of(values.begin(), values.end(), is_known));
+  store->append(values);
+  auto resumed = expect("a second delivery after a resume changes nothing", all);
+  co_await std::move(resumed);
+
+  store->append(StoreScript().ended(1).events());
+  store->append(values);
+  const std::vector<StoreEvent> late = StoreScript().intermediate(1, 2, "0.7").intermediate(1, 1, "6.6").events();
+  store->append(late);
+  store->append(late);
+  auto ended =
+      expect("after the end a second delivery changes nothing, and a new value is kept", all + "0i2=0.7 0i1=6.6 ");
+  co_await std::move(ended);
+
+  store->append(StoreScript().intended(1, 1).started(1, 1).intermediate(1, 0, "0.5", 1).events());
+  store->append(values);
+  const std::vector<StoreEvent> later = StoreScript().intermediate(1, 2, "7.7").events();
+  store->append(later);
+  store->append(later);
+  auto next = expect("values of an earlier attempt are known, and a new one is kept with it",
+                     all + "0i2=0.7 0i1=6.6 0i2=7.7 1i0=0.5 ");
+  co_await std::move(next);
+}
+
+}  // namespace nni::testing::detail
+
 // ---- nni/testing/detail/store_resume_checks.hpp
 
 namespace nni::testing::detail {
@@ -2236,8 +2435,8 @@ class StoreSuite {
               live.open_run->job == StoreScript::job_of(RunId{TrialId{5}, 0}) &&
               live.open_run->placement.node == "alpha" && live.open_run->placement.gpus == std::vector<int>(1, 2));
       report_.check(3, "its values come back in order, not a number where there was none",
-                    live.intermediates == 2 && live.history.size() == 2 && live.history[0] == 0.5 &&
-                        std::isnan(live.history[1]) && live.final_value == "{\"default\": 0.75, \"loss\": NaN}");
+                    live.history.size() == 2 && live.history[0] == 0.5 && std::isnan(live.history[1]) &&
+                        live.final_value == "{\"default\": 0.75, \"loss\": NaN}");
       report_.check(3, "a run that was only intended is open and has no job",
                     open[2].open_run && !open[2].open_run->started && open[2].open_run->job.empty());
     }
@@ -2291,36 +2490,8 @@ class StoreSuite {
   }
 
   awaitable<void> second_delivery(Case& here) {
-    const std::vector<StoreEvent> live =
-        StoreScript().ordered(1).intended(1).started(1).intermediate(1, 0, "0.5").events();
-    const std::vector<StoreEvent> more =
-        StoreScript().intermediate(1, 2, "0.7").intermediate(1, 1, "0.6").final_value(1, "1").events();
-    here.store->append(live);
-    here.store->append(more);
-    here.store->append(std::span(live).last(1));
-    here.store->append(more);
-    auto counting = count_values(*here.store);
-    const std::size_t at_once = co_await std::move(counting);
-    report_.check(4, "a second delivery while the trial runs changes nothing", at_once == 4, std::to_string(at_once));
-
-    auto reopening = reopened(here);
-    const ExperimentSnapshot found = co_await std::move(reopening);
-    report_.check(
-        4, "nor is it counted in a snapshot", found.unfinished.size() == 1 && found.unfinished[0].intermediates == 3);
-    here.store->append(more);
-    auto counting_again = count_values(*here.store);
-    const std::size_t resumed = co_await std::move(counting_again);
-    report_.check(4, "a second delivery after a resume changes nothing", resumed == 4, std::to_string(resumed));
-
-    const std::vector<StoreEvent> end = StoreScript().ended(1).events();
-    here.store->append(end);
-    here.store->append(more);
-    const std::vector<StoreEvent> late = StoreScript().intermediate(1, 3, "0.8").events();
-    here.store->append(late);
-    auto counting_late = count_values(*here.store);
-    const std::size_t ended = co_await std::move(counting_late);
-    report_.check(4, "after the end a second delivery changes nothing, and a new value is kept", ended == 5,
-                  std::to_string(ended));
+    const auto reopen = [this, &here] { return reopened(here); };
+    return check_repetitions(here.store, reopen, report_);
   }
 
   awaitable<void> reopening(Case& here) {
@@ -2336,12 +2507,6 @@ class StoreSuite {
   awaitable<void> final_values(Case& here) {
     const auto reopen = [this, &here] { return reopened(here); };
     return check_final_values(here.store, reopen, report_);
-  }
-
-  awaitable<std::size_t> count_values(D& store) {
-    auto listing = store.metrics(TrialId{1});
-    const std::vector<Metric> values = co_await std::move(listing);
-    co_return values.size();
   }
 
   awaitable<void> reads(Case& here) {
@@ -2490,6 +2655,153 @@ template <DataStore D>
   detail::StoreSuite<D>(make, setup, report).run();
   return report;
 }
+
+}  // namespace nni::testing
+
+// ---- nni/testing/flapping.hpp
+
+namespace nni::testing {
+
+/// Whether a platform is away, and what it refused meanwhile. Shared by a test and its `Flapping` service.
+struct Outage {
+  bool away = false;         ///< nothing can be started, stopped or asked
+  bool accepts = false;      ///< a submission is accepted nevertheless, and then deferred (`EndKind::deferred`)
+  std::size_t starts = 0;    ///< submissions that were refused or deferred
+  std::size_t cancels = 0;   ///< cancellations that were refused
+  std::size_t requests = 0;  ///< questions about resources that were refused
+};
+
+/// A training service whose platform is away whenever a test says so: each submission is refused with
+/// `Errc::connection_lost` or deferred, each cancellation and each question about resources is refused. What runs goes on.
+///
+/// It shows what an experiment makes of an outage, for any service whose own platform cannot be made to fail.
+///
+/// @tparam S  the service that does the work
+template <TrainingService S>
+class Flapping {
+ public:
+  using role = nni::role::training_service;
+  using mount_type = typename S::mount_type;
+  static constexpr std::string_view platform = S::platform;
+  static constexpr bool ends_come_last = nni::ends_come_last<S>;
+
+  /// @param service  does the work
+  /// @param outage   says when the platform is away
+  Flapping(S service, std::shared_ptr<Outage> outage)
+      : service_(std::move(service)), outage_(std::move(outage)), own_(std::make_unique<Own>()) {}
+
+  /// @name What a training service has: passed on, unless the platform is away.
+  /// @{
+  [[nodiscard]] Capabilities capabilities() const noexcept { return service_.capabilities(); }
+
+  awaitable<void> start(Context& context) {
+    clock_ = context.clock();
+    return service_.start(context);
+  }
+
+  awaitable<ResourceSnapshot> resources() {
+    refuse_if_away(outage_->requests);
+    return service_.resources();
+  }
+
+  awaitable<JobId> submit_trial_job(TrialJobForm form) {
+    if (outage_->away && outage_->accepts) {
+      ++outage_->starts;
+      JobEnd end(EndKind::deferred, 0, "the platform is away");
+      own_->events.emplace_back(JobEnded(form.run, std::move(end), clock_.now()));
+      own_->changed.notify();
+      co_return JobId();
+    }
+    refuse_if_away(outage_->starts);
+    auto work = service_.submit_trial_job(std::move(form));
+    co_return co_await std::move(work);
+  }
+
+  awaitable<void> cancel_trial_job(RunId run, StopReason why) {
+    refuse_if_away(outage_->cancels);
+    return service_.cancel_trial_job(run, why);
+  }
+
+  awaitable<JobEvent> next_event() {
+    while (own_->events.empty()) {
+      auto either = async::race(service_.next_event(), own_->changed.wait());
+      auto first = co_await std::move(either);
+      if (auto* event = std::get_if<0>(&first)) co_return std::move(*event);
+    }
+    JobEvent event = std::move(own_->events.front());
+    own_->events.pop_front();
+    co_return event;
+  }
+
+  awaitable<void> clean_up() { return service_.clean_up(); }
+  /// @}
+
+  /// @name What it may have beside that.
+  /// @{
+  void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id)
+    requires requires(S& s) { s.set_experiment_directory(directory, id); }
+  {
+    service_.set_experiment_directory(directory, id);
+  }
+  void set_experiment_life(const std::string& life, bool can_resume)
+    requires requires(S& s) { s.set_experiment_life(life, can_resume); }
+  {
+    service_.set_experiment_life(life, can_resume);
+  }
+  void on_trouble(TroubleListener listener)
+    requires requires(S& s) { s.on_trouble(std::move(listener)); }
+  {
+    service_.on_trouble(std::move(listener));
+  }
+  void recorded(RunId run)
+    requires requires(S& s) { s.recorded(run); }
+  {
+    service_.recorded(run);
+  }
+  awaitable<std::vector<JobReport>> adopt(std::vector<Intent> runs)
+    requires ResumableService<S>
+  {
+    return service_.adopt(std::move(runs));
+  }
+  awaitable<TrialMessage> next_message()
+    requires CarriesMessages<S>
+  {
+    return service_.next_message();
+  }
+  awaitable<void> acknowledge(Receipt receipt)
+    requires CarriesMessages<S>
+  {
+    return service_.acknowledge(receipt);
+  }
+  awaitable<void> send(RunId run, Parameters parameters)
+    requires CarriesMessages<S>
+  {
+    return service_.send(run, std::move(parameters));
+  }
+  awaitable<void> settle(RunId run)
+    requires CarriesMessages<S>
+  {
+    return service_.settle(run);
+  }
+  /// @}
+
+ private:
+  struct Own {
+    std::deque<JobEvent> events;
+    async::event changed;
+  };
+
+  void refuse_if_away(std::size_t& count) const {
+    if (!outage_->away) return;
+    ++count;
+    throw Error(Errc::connection_lost, "the platform is away");
+  }
+
+  S service_;
+  std::shared_ptr<Outage> outage_;
+  std::unique_ptr<Own> own_;
+  ClockRef clock_;
+};
 
 }  // namespace nni::testing
 
@@ -2784,6 +3096,8 @@ template <Scheduler S>
 }  // namespace nni::testing
 
 // ---- nni/testing/storage_conformance.hpp
+
+#include <fstream>
 
 namespace nni::testing {
 
