@@ -3,13 +3,16 @@
 import contextlib
 import json
 import os
+import pathlib
+import re
 import socket
 import struct
 import time
 
 from target import Failed
 
-VERSION = 1
+PROTOCOL = pathlib.Path(__file__).resolve().parents[2] / "include" / "nni" / "keeper" / "protocol.hpp"
+VERSION = int(re.search(r"protocol_version = (\d+);", PROTOCOL.read_text(encoding="ascii")).group(1))
 HELLO, START, KILL, FINISH, ASK_STATUS = 1, 3, 4, 7, 8
 REFUSED, STATUS = 65, 69
 MEBIBYTE = 1024 * 1024
@@ -121,7 +124,7 @@ def huge_lengths(target):
 
 
 def versions(target):
-    for version in (0, 2, 255):
+    for version in (0, VERSION - 1, VERSION + 1, 255):
         expect_refusal(target, frame(ASK_STATUS, version=version))
     expect_trials(target)
 

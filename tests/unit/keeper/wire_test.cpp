@@ -269,7 +269,7 @@ TEST_CASE("protocol: a frame beyond the limit of its reader is refused by its he
   header.resize(frame_header_size);
   FrameReader reader;
   reader.feed(header);
-  CHECK_FALSE(reader.next());
+  CHECK_FALSE(reader.next().has_value());
 
   reader.limit(100);
   CHECK_THROWS_AS(reader.next(), Error);

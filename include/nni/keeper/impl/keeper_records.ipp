@@ -165,8 +165,13 @@ NNI_INLINE bool KeeperCore::enter_life(const std::string& life) {
 NNI_INLINE std::uint64_t KeeperCore::append(const Record& record, bool keep) {
   const std::uint64_t position = spool_.next_position();
   const std::size_t at = frames_.size();
-  append_frame(frames_, FrameType::record, position, [&record](Writer& out) { encode(out, record); });
-  spool_.append(std::string_view(frames_).substr(at + frame_header_size), keep);
+  try {
+    append_frame(frames_, FrameType::record, position, [&record](Writer& out) { encode(out, record); });
+    spool_.append(std::string_view(frames_).substr(at + frame_header_size), keep);
+  } catch (...) {
+    frames_.resize(at);  // a value for which there is no memory leaves no half frame to the manager
+    throw;
+  }
   flush_soon();
   return position;
 }

@@ -154,14 +154,19 @@ NNI_INLINE boost::system::error_code Spool::write_again() {
 NNI_INLINE std::uint64_t Spool::append(std::string_view payload, bool keep) {
   const std::uint64_t position = next_position();
   const std::size_t at = pending_.size();
-  pending_.resize(at + detail::record_header_size);
-  pending_.append(payload);
+  const auto size = static_cast<std::uint32_t>(detail::record_header_size + payload.size());
+  try {
+    pending_.resize(at + detail::record_header_size);
+    pending_.append(payload);
+    slots_.push_back(Slot{end_ + at, size, true, keep});
+  } catch (...) {
+    pending_.resize(at);  // without memory for all of it nothing of it is written
+    throw;
+  }
   char* const header = pending_.data() + at;
   store_u32(header, static_cast<std::uint32_t>(payload.size()));
   store_u64(header + 8, position);
   store_u32(header + 4, crc32c(std::string_view(header + 8, 8 + payload.size())));
-  const auto size = static_cast<std::uint32_t>(detail::record_header_size + payload.size());
-  slots_.push_back(Slot{end_ + at, size, true, keep});
   ++pending_records_;
   ++unacknowledged_;
   needed_bytes_ += size;

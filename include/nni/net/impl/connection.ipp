@@ -110,6 +110,7 @@ NNI_INLINE void Connection::fed() {
 
 NNI_INLINE void Connection::readable(error_code failure) {
   if (ended_) return;
+  was_read = true;
   if (failure) return drop();
   if (claiming_ || yielded_) return;
   if (!discarding_ && !server_->has_memory(*this)) {

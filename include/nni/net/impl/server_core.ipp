@@ -139,8 +139,9 @@ NNI_INLINE void ServerCore::accept(Listener& listener) {
 
 // Accepts who has connected by now.
 NNI_INLINE void ServerCore::accept_waiting(Listener& listener) {
-  constexpr int most = 256;  // then the others have their turn
-  for (int count = 0; count < most && open_; ++count) {
+  // Then the others have their turn: a connection is read before so many newer ones come that it makes room for them.
+  const std::size_t most = std::clamp<std::size_t>(most_ / 4, 1, 256);
+  for (std::size_t count = 0; count < most && open_; ++count) {
     tcp::socket socket(executor_);
     error_code failure;
     listener.acceptor.accept(socket, failure);
@@ -182,12 +183,15 @@ NNI_INLINE void ServerCore::admit(tcp::socket socket) {
   connection->start();
 }
 
-// Closes a connection that is needed least: one that has shown nothing, one that was answered for the last time, or the one
-// that has been idle longest, whose client connects again when it has something to send.
+// Closes a connection that is needed least: one that is not authenticated, one that was answered for the last time, or the one
+// that has been idle longest, whose client connects again when it has something to send. A connection that was not read yet
+// stays for a moment: what it sends may authenticate it.
 NNI_INLINE bool ServerCore::make_room() {
   for (const Group group : {Group::unproven, Group::lingering, Group::idle}) {
     if (members(group).empty()) continue;
     const std::shared_ptr<Connection> oldest = members(group).front();
+    const Duration age = std::chrono::steady_clock::now() - oldest->since;
+    if (group == Group::unproven && !oldest->was_read && age < std::chrono::milliseconds(100)) continue;
     oldest->drop();
     return true;
   }
@@ -243,9 +247,9 @@ NNI_INLINE void ServerCore::complain_of_memory(const char* reason) noexcept {
 
 NNI_INLINE bool ServerCore::has_memory(const Connection& reader) {
   auto& strangers = members(Group::unproven);
-  while (budget_->small >= options_.max_small_bytes && !strangers.empty() && strangers.front().get() != &reader) {
-    const std::shared_ptr<Connection> oldest = strangers.front();
-    oldest->drop();
+  for (auto next = strangers.begin(); next != strangers.end() && budget_->small >= options_.max_small_bytes;) {
+    const std::shared_ptr<Connection> oldest = *next++;
+    if (oldest.get() != &reader && oldest->holds_bytes()) oldest->drop();
   }
   return budget_->small < options_.max_small_bytes;
 }
@@ -333,7 +337,7 @@ NNI_INLINE std::optional<SteadyPoint> ServerCore::next_limit() const {
   }
   for (const Listener& listener : listeners_) {
     if (!listener.refused && !listener.parked) continue;
-    const SteadyPoint soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(250);
+    const SteadyPoint soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(listener.parked ? 20 : 250);
     if (!next || soon < *next) next = soon;
   }
   return next;

@@ -163,12 +163,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void drop();
   void shed(const char* reason) noexcept;  // drops it because something was thrown
 
-  void fed();                                                    // bytes may be read again
-  void granted(BudgetShare share);                               // the turn of its large body has come
+  void fed();                       // bytes may be read again
+  void granted(BudgetShare share);  // the turn of its large body has come
+  bool holds_bytes() const noexcept { return counted_ != 0; }
   std::size_t announced() const noexcept { return announced_; }  // length of the body
 
   Group group = Group::idle;
   bool proven = false;
+  bool was_read = false;
   SteadyPoint since{};
   Connections::iterator place;
 
