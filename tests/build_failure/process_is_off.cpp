@@ -5,7 +5,6 @@
 #include <nni/platforms/local.hpp>
 
 int main() {
-  nni::Experiment experiment{
-      nni::ExperimentOptions{.name = "off"}, nni::platforms::Local{}, nni::tuning::Random{}};
+  nni::Experiment experiment{nni::ExperimentOptions{.name = "off"}, nni::platforms::Local{}, nni::tuning::Random{}};
   experiment.run();
 }

@@ -106,7 +106,7 @@ struct NeedsProcess {
 // that, but GNU ld refuses a symbol that is thread-local in some units only, and prints its name (mold accepts it).
 #if !NNI_HEADER_ONLY
 extern "C" {
-extern char nni_some_units_are_header_only_and_others_compiled;
+extern char nni_some_units_are_header_only_and_others_compiled;  ///< in a linker's error: link one mode only
 }
 namespace nni::detail {
 [[gnu::used]] inline const char* const build_mode = &nni_some_units_are_header_only_and_others_compiled;

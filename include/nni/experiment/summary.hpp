@@ -24,7 +24,7 @@ class Summary {
   /// The succeeded trial with the best final value, by the experiment's direction; null when none has a value. It belongs
   /// to this object, so `experiment.run().best()` is refused: keep the summary, or call `best_or_throw`.
   [[nodiscard]] const TrialJobDetail* best() const& noexcept { return top.empty() ? nullptr : &top.front(); }
-  const TrialJobDetail* best() const&& = delete;
+  const TrialJobDetail* best() const&& = delete;  ///< would return a pointer into a temporary
 
   /// Returns the trial that `best` points to.
   /// @throws Error  `Errc::not_found` when no trial succeeded with a value, with the reason and the first failure's text

@@ -110,12 +110,12 @@ inline constexpr std::string_view batch_media_type = "application/vnd.nni.metric
 /// @param value     JSON text; its length stands before it, so that it may hold anything
 void append_to_batch(std::string& text, MetricKind kind, std::uint32_t sequence, std::string_view value);
 
-/// Counts the values in the body of a batch by its framing alone, up to one more than `most`.
+/// Counts the values in `text`, the body of a batch, by its framing alone, up to one more than `most`.
 /// @returns  nothing when the framing is broken
 [[nodiscard]] std::optional<std::size_t> count_batch(std::string_view text, std::size_t most) noexcept;
 
-/// Returns the length of the first part of a batch whose framing holds: at most `values` values in `bytes` bytes, but at least
-/// one value.
+/// Returns the length of the first part of `text`, a batch whose framing holds: at most `values` values in `bytes` bytes, but
+/// at least one value.
 [[nodiscard]] std::size_t batch_part(std::string_view text, std::size_t values, std::size_t bytes) noexcept;
 
 /// What a batch holds.

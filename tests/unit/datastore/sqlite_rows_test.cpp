@@ -122,7 +122,7 @@ TEST_CASE("sqlite rows: a value of an unknown kind is a damaged record, not an i
           "[datastore][sqlite]") {
   Bench bench;
   bench.keep(StoreScript().ordered(8).intended(8).intermediate(8, 0, "0.5").events());
-  bench.query("UPDATE MetricData SET type = 'OTHER'");
+  static_cast<void>(bench.query("UPDATE MetricData SET type = 'OTHER'"));
 
   CHECK_THROWS_WITH(bench.runtime.run(bench.store.metrics(TrialId{8})),
                     Catch::Contains("the kind of a value") && Catch::Contains("OTHER"));
