@@ -3,7 +3,7 @@
 
     scripts/check_headers.py [--compiler CXX] [--jobs N] [WORD...]    all headers, or those whose path holds a word
 
-Modes: header-only with all components, header-only with none, compiled with all components, and compiled with none; a mode
+Modes: header-only (public headers) with all components, header-only with none, compiled with all components, and compiled with none; a mode
 that differs from another one only in macros that the header and what it includes never test is not compiled again. A unit
 that passed is remembered by the hash of everything of this project that it includes, of the compiler and of the flags, in
 ~/.cache/nni-headers (NNI_HEADER_CACHE), so a second run compiles only what has changed since.
@@ -63,6 +63,12 @@ def compile_alone(compiler, name, flags):
     return "" if done.returncode == 0 else done.stderr
 
 
+def is_private(name):
+    """True for a header that only the headers beside it include: in header-only mode it comes with their bodies."""
+    text = (ROOT / "include" / name).read_text()
+    return "/detail/" in name or "IWYU pragma: private" in text
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--compiler", default="g++")
@@ -80,6 +86,8 @@ def main():
         if not name.endswith(".hpp") or (options.words and not any(word in name for word in options.words)):
             continue
         for (bodies, parts), flags in MODES.items():
+            if bodies == "header-only" and is_private(name):
+                continue
             reached = tree.reached(name, bodies == "header-only")
             if parts == "no component" and not tree.has_component(reached):
                 continue

@@ -111,7 +111,12 @@ TEST_CASE("journal: a line without an end takes no memory of its length", "[data
   const ExperimentSnapshot found = journal.open(true);
 
   CHECK(found.trials == 1);
-  CHECK(memory("VmHWM") - before < 200 * 1024 * 1024);
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr std::uint64_t kept = 256 * 1024 * 1024;  // freed memory that the sanitizer holds back
+#else
+  constexpr std::uint64_t kept = 0;
+#endif
+  CHECK(memory("VmHWM") - before < 200 * 1024 * 1024 + kept);
 }
 
 #if NNI_WITH_SQLITE
