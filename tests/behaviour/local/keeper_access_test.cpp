@@ -142,6 +142,36 @@ CO_TEST_CASE("local: a keeper answers nothing to another user", "[local][access]
   co_await local.clean_up();
 }
 
+CO_TEST_CASE("local: a keeper closes the oldest of many connections that say nothing, and serves everybody else",
+             "[local][access]") {
+  Place place;
+  platforms::Local local = place.local();
+  co_await local.start(ctx);
+  const sockaddr_un address = address_of(place.keeper_file("socket"));
+  std::vector<boost::asio::posix::stream_descriptor> silent;
+  for (int count = 0; count < 100; ++count) {
+    silent.emplace_back(ctx.executor(), ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const int file = silent.back().native_handle();
+    REQUIRE(::connect(file, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  }
+
+  co_await silent.front().async_wait(boost::asio::posix::descriptor_base::wait_read, boost::asio::use_awaitable);
+  char byte = 0;
+  const auto first = ::recv(silent.front().native_handle(), &byte, 1, MSG_DONTWAIT);
+  const std::string answer = keeper::ask_keeper(place.path(), false);
+  const auto last = ::recv(silent.back().native_handle(), &byte, 1, MSG_DONTWAIT);
+  const int last_error = errno;
+  co_await submit(local, trial_form(1, "exit 0"));
+  const JobEnded end = co_await next_end(local);
+  co_await local.clean_up();
+
+  CHECK(first == 0);
+  CHECK_THAT(answer, Catch::Contains("\"manager\":\""));
+  CHECK(last == -1);
+  CHECK(last_error == EAGAIN);
+  CHECK(end.end.succeeded());
+}
+
 CO_TEST_CASE("local: SIGTERM to a keeper decides nothing about its trials, and a resume runs them again",
              "[local][access]") {
   Place place;

@@ -196,7 +196,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   awaitable<void> settle_and_end(RunId run, JobEnd end, bool by_sigterm);
   void record_end(RunId run, Run& state, JobEnd end);
   void received(trial::ChannelMessage message);
-  std::uint64_t append(const Record& record, bool keep = false);
+  std::uint64_t append(Record record, bool keep = false);
   void flush_soon();
   void flush();
   void arm_kill_timer();

@@ -4,6 +4,7 @@
 
 #if NNI_WITH_PROCESS
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -42,6 +43,9 @@ namespace detail {
 inline constexpr std::chrono::seconds first_manager_limit{30};
 inline constexpr std::chrono::milliseconds accept_pause{100};  ///< after a connection that could not be taken
 inline constexpr std::chrono::seconds listen_pause{1};         ///< after a socket that could not be made
+
+/// Connections at a time, the manager's aside: the files that a process may open are for the trials.
+inline constexpr std::size_t most_strangers = 64;
 
 }  // namespace detail
 
@@ -186,8 +190,23 @@ class Daemon::Core {
     host.over = [this](Session& session) { over(session); };
     const auto session =
         std::make_shared<Session>(*keeper_, make_socket_link(std::move(socket)), std::move(host), log_);
+    make_room();
     sessions_.push_back(session);
     session->start();
+  }
+
+  /// Ends the connection that has been here longest without becoming the manager's: it had its time to say who it is.
+  void make_room() {
+    const std::size_t strangers = sessions_.size() - (manager_ ? 1 : 0);
+    if (strangers < detail::most_strangers) return;
+    if (!std::exchange(crowd_told_, true))
+      log_.warning("keeper", "more than " + std::to_string(detail::most_strangers) +
+                                 " connections that are no manager's are open; the oldest are closed");
+    const auto oldest = std::find_if(sessions_.begin(), sessions_.end(), [this](const std::shared_ptr<Session>& one) {
+      return one.get() != manager_;
+    });
+    (*oldest)->close();
+    sessions_.erase(oldest);
   }
 
   // To managers it is gone: they wait for its end, and start the next one.
@@ -359,6 +378,7 @@ class Daemon::Core {
   bool stopping_ = false;
   bool ending_ = false;
   bool accept_trouble_told_ = false;
+  bool crowd_told_ = false;
   std::exception_ptr failure_;
 };
 

@@ -106,7 +106,7 @@ NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
   pids_[run.process.pid] = order.run;
   Record started(Record::Kind::started, order.run, run.started);
   started.process = run.process;
-  run.started_position = append(started, true);
+  run.started_position = append(std::move(started), true);
   NNI_CRASH_POINT_WHEN_KEPT("keeper: started recorded");
   reaper_->watch(run.process.pid);
 }
@@ -277,7 +277,7 @@ NNI_INLINE void KeeperCore::record_end(RunId run, Run& state, JobEnd end) {
   record.started = state.started;
   record.end = std::move(end);
   const std::uint64_t started = state.started_position;
-  const std::uint64_t position = append(record);
+  const std::uint64_t position = append(std::move(record));
   NNI_CRASH_POINT_WHEN_KEPT("keeper: ended recorded");
   if (started != 0) starts_of_ends_[position] = started;
   if (channel_) channel_->dismiss(run);
@@ -296,12 +296,12 @@ NNI_INLINE void KeeperCore::received(trial::ChannelMessage message) {
     record.metric = metric.kind;
     record.sequence = metric.sequence;
     record.text = std::move(metric.value);
-    append(record);
+    append(std::move(record));
   }
   for (std::string& text : message.garbage) {
     Record record(Record::Kind::garbage, message.run, now);
     record.text = std::move(text);
-    append(record);
+    append(std::move(record));
   }
   if (!message.has_final()) {
     after_write_.push_back(std::move(message));

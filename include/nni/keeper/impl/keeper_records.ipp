@@ -96,7 +96,7 @@ NNI_INLINE void KeeperCore::recover() {
     lost.process = record.process;
     lost.started = record.at;
     lost.end = JobEnd(EndKind::lost, 0, reason);
-    append(lost);
+    append(std::move(lost));
   }
   if (const int error = spool_.flush())
     throw Error(boost::system::error_code(error, boost::system::system_category()),
@@ -162,11 +162,12 @@ NNI_INLINE bool KeeperCore::enter_life(const std::string& life) {
 
 // ---- records ----------------------------------------------------------------------------------------------------
 
-NNI_INLINE std::uint64_t KeeperCore::append(const Record& record, bool keep) {
+NNI_INLINE std::uint64_t KeeperCore::append(Record record, bool keep) {
   const std::uint64_t position = spool_.next_position();
   const std::size_t at = frames_.size();
   try {
     append_frame(frames_, FrameType::record, position, [&record](Writer& out) { encode(out, record); });
+    std::string().swap(record.text);  // it may be large, and is in the frame by now
     spool_.append(std::string_view(frames_).substr(at + frame_header_size), keep);
   } catch (...) {
     frames_.resize(at);  // a value for which there is no memory leaves no half frame to the manager

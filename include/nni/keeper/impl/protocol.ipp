@@ -79,6 +79,11 @@ NNI_INLINE void take_stop(Reader& in, JobEnd& end) {
 }  // namespace detail
 
 NNI_INLINE std::optional<Frame> FrameReader::next() {
+  // A large frame gives its room back once it is handled: nothing may follow it for hours.
+  if (at_ > detail::kept_capacity && at_ > buffer_.size() / 2) {
+    buffer_.erase(0, std::exchange(at_, 0));
+    buffer_.shrink_to_fit();
+  }
   const std::size_t available = buffer_.size() - at_;
   if (available < frame_header_size) return std::nullopt;
   const char* const header = buffer_.data() + at_;

@@ -17,6 +17,9 @@
 
 namespace nni::datastore::detail {
 
+/// Room for the text of a value that is kept between values; a larger one gives back what it took.
+inline constexpr std::size_t kept_scratch = 1024 * 1024;
+
 /// Opens a store file for writing, in the journal mode that this store needs.
 NNI_INLINE Database& prepared(Database& database) {
   const bool known = SqliteSchema::exists(database);
@@ -221,6 +224,7 @@ NNI_INLINE void SqliteRecorder::take(const MetricReceived& event) {
   const std::string parameter = std::to_string(trial.trial.detail.parameter.value);
   insert_metric_.integer(1, to_epoch_ms(metric.at)).text(2, trial.id).text(3, parameter);
   insert_metric_.text(4, to_string(metric.kind)).integer(5, metric.sequence).text(6, scratch_).execute();
+  if (scratch_.capacity() > kept_scratch) std::string().swap(scratch_);
   trial.metrics_last = database_.last_row();
   if (trial.metrics_first == 0) trial.metrics_first = trial.metrics_last;
 }
@@ -274,6 +278,7 @@ NNI_INLINE void SqliteRecorder::keep_earlier(const Metric& metric) {
       " FROM nni_earlier_metrics WHERE trial = ?1 AND attempt = ?2");
   row.integer(1, number).integer(2, metric.run.attempt).integer(3, to_epoch_ms(metric.at));
   row.text(4, to_string(metric.kind)).integer(5, metric.sequence).text(6, scratch_).execute();
+  if (scratch_.capacity() > kept_scratch) std::string().swap(scratch_);
 }
 
 NNI_INLINE void SqliteRecorder::write_run(const StoredTrial& stored) {
