@@ -108,7 +108,7 @@ class Joined:
             match = DIRECTIVE.match(line)
             word = match.group(1) if match else ""
             included = project_include(line)
-            if word == "pragma" and match.group(2).strip() == "once":
+            if word == "pragma" and match.group(2).split("//")[0].strip() == "once":
                 continue
             if word in ("if", "ifdef", "ifndef"):
                 depth += 1

@@ -223,7 +223,7 @@ struct NeedsProcess {
 // that, but GNU ld refuses a symbol that is thread-local in some units only, and prints its name (mold accepts it).
 #if !NNI_HEADER_ONLY
 extern "C" {
-extern char nni_some_units_are_header_only_and_others_compiled;
+extern char nni_some_units_are_header_only_and_others_compiled;  ///< in a linker's error: link one mode only
 }
 namespace nni::detail {
 [[gnu::used]] inline const char* const build_mode = &nni_some_units_are_header_only_and_others_compiled;
@@ -3073,7 +3073,7 @@ class Summary {
   /// The succeeded trial with the best final value, by the experiment's direction; null when none has a value. It belongs
   /// to this object, so `experiment.run().best()` is refused: keep the summary, or call `best_or_throw`.
   [[nodiscard]] const TrialJobDetail* best() const& noexcept { return top.empty() ? nullptr : &top.front(); }
-  const TrialJobDetail* best() const&& = delete;
+  const TrialJobDetail* best() const&& = delete;  ///< would return a pointer into a temporary
 
   /// Returns the trial that `best` points to.
   /// @throws Error  `Errc::not_found` when no trial succeeded with a value, with the reason and the first failure's text
@@ -15071,7 +15071,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   awaitable<void> settle_and_end(RunId run, JobEnd end, bool by_sigterm);
   void record_end(RunId run, Run& state, JobEnd end);
   void received(trial::ChannelMessage message);
-  std::uint64_t append(const Record& record, bool keep = false);
+  std::uint64_t append(Record record, bool keep = false);
   void flush_soon();
   void flush();
   void arm_kill_timer();
@@ -16699,12 +16699,12 @@ inline constexpr std::string_view batch_media_type = "application/vnd.nni.metric
 /// @param value     JSON text; its length stands before it, so that it may hold anything
 void append_to_batch(std::string& text, MetricKind kind, std::uint32_t sequence, std::string_view value);
 
-/// Counts the values in the body of a batch by its framing alone, up to one more than `most`.
+/// Counts the values in `text`, the body of a batch, by its framing alone, up to one more than `most`.
 /// @returns  nothing when the framing is broken
 [[nodiscard]] std::optional<std::size_t> count_batch(std::string_view text, std::size_t most) noexcept;
 
-/// Returns the length of the first part of a batch whose framing holds: at most `values` values in `bytes` bytes, but at least
-/// one value.
+/// Returns the length of the first part of `text`, a batch whose framing holds: at most `values` values in `bytes` bytes, but
+/// at least one value.
 [[nodiscard]] std::size_t batch_part(std::string_view text, std::size_t values, std::size_t bytes) noexcept;
 
 /// What a batch holds.
@@ -21958,6 +21958,9 @@ NNI_INLINE ExperimentSnapshot SqliteReader::snapshot(std::vector<StoredTrial>* o
 
 namespace nni::datastore::detail {
 
+/// Room for the text of a value that is kept between values; a larger one gives back what it took.
+inline constexpr std::size_t kept_scratch = 1024 * 1024;
+
 /// Opens a store file for writing, in the journal mode that this store needs.
 NNI_INLINE Database& prepared(Database& database) {
   const bool known = SqliteSchema::exists(database);
@@ -22162,6 +22165,7 @@ NNI_INLINE void SqliteRecorder::take(const MetricReceived& event) {
   const std::string parameter = std::to_string(trial.trial.detail.parameter.value);
   insert_metric_.integer(1, to_epoch_ms(metric.at)).text(2, trial.id).text(3, parameter);
   insert_metric_.text(4, to_string(metric.kind)).integer(5, metric.sequence).text(6, scratch_).execute();
+  if (scratch_.capacity() > kept_scratch) std::string().swap(scratch_);
   trial.metrics_last = database_.last_row();
   if (trial.metrics_first == 0) trial.metrics_first = trial.metrics_last;
 }
@@ -22215,6 +22219,7 @@ NNI_INLINE void SqliteRecorder::keep_earlier(const Metric& metric) {
       " FROM nni_earlier_metrics WHERE trial = ?1 AND attempt = ?2");
   row.integer(1, number).integer(2, metric.run.attempt).integer(3, to_epoch_ms(metric.at));
   row.text(4, to_string(metric.kind)).integer(5, metric.sequence).text(6, scratch_).execute();
+  if (scratch_.capacity() > kept_scratch) std::string().swap(scratch_);
 }
 
 NNI_INLINE void SqliteRecorder::write_run(const StoredTrial& stored) {
@@ -25764,6 +25769,7 @@ NNI_INLINE std::string ask_keeper(const std::filesystem::path& experiment_direct
 
 #if NNI_WITH_PROCESS
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <optional>
@@ -25791,6 +25797,9 @@ namespace detail {
 inline constexpr std::chrono::seconds first_manager_limit{30};
 inline constexpr std::chrono::milliseconds accept_pause{100};  ///< after a connection that could not be taken
 inline constexpr std::chrono::seconds listen_pause{1};         ///< after a socket that could not be made
+
+/// Connections at a time, the manager's aside: the files that a process may open are for the trials.
+inline constexpr std::size_t most_strangers = 64;
 
 }  // namespace detail
 
@@ -25935,8 +25944,23 @@ class Daemon::Core {
     host.over = [this](Session& session) { over(session); };
     const auto session =
         std::make_shared<Session>(*keeper_, make_socket_link(std::move(socket)), std::move(host), log_);
+    make_room();
     sessions_.push_back(session);
     session->start();
+  }
+
+  /// Ends the connection that has been here longest without becoming the manager's: it had its time to say who it is.
+  void make_room() {
+    const std::size_t strangers = sessions_.size() - (manager_ ? 1 : 0);
+    if (strangers < detail::most_strangers) return;
+    if (!std::exchange(crowd_told_, true))
+      log_.warning("keeper", "more than " + std::to_string(detail::most_strangers) +
+                                 " connections that are no manager's are open; the oldest are closed");
+    const auto oldest = std::find_if(sessions_.begin(), sessions_.end(), [this](const std::shared_ptr<Session>& one) {
+      return one.get() != manager_;
+    });
+    (*oldest)->close();
+    sessions_.erase(oldest);
   }
 
   // To managers it is gone: they wait for its end, and start the next one.
@@ -26108,6 +26132,7 @@ class Daemon::Core {
   bool stopping_ = false;
   bool ending_ = false;
   bool accept_trouble_told_ = false;
+  bool crowd_told_ = false;
   std::exception_ptr failure_;
 };
 
@@ -26364,7 +26389,7 @@ NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
   pids_[run.process.pid] = order.run;
   Record started(Record::Kind::started, order.run, run.started);
   started.process = run.process;
-  run.started_position = append(started, true);
+  run.started_position = append(std::move(started), true);
   NNI_CRASH_POINT_WHEN_KEPT("keeper: started recorded");
   reaper_->watch(run.process.pid);
 }
@@ -26535,7 +26560,7 @@ NNI_INLINE void KeeperCore::record_end(RunId run, Run& state, JobEnd end) {
   record.started = state.started;
   record.end = std::move(end);
   const std::uint64_t started = state.started_position;
-  const std::uint64_t position = append(record);
+  const std::uint64_t position = append(std::move(record));
   NNI_CRASH_POINT_WHEN_KEPT("keeper: ended recorded");
   if (started != 0) starts_of_ends_[position] = started;
   if (channel_) channel_->dismiss(run);
@@ -26554,12 +26579,12 @@ NNI_INLINE void KeeperCore::received(trial::ChannelMessage message) {
     record.metric = metric.kind;
     record.sequence = metric.sequence;
     record.text = std::move(metric.value);
-    append(record);
+    append(std::move(record));
   }
   for (std::string& text : message.garbage) {
     Record record(Record::Kind::garbage, message.run, now);
     record.text = std::move(text);
-    append(record);
+    append(std::move(record));
   }
   if (!message.has_final()) {
     after_write_.push_back(std::move(message));
@@ -26664,7 +26689,7 @@ NNI_INLINE void KeeperCore::recover() {
     lost.process = record.process;
     lost.started = record.at;
     lost.end = JobEnd(EndKind::lost, 0, reason);
-    append(lost);
+    append(std::move(lost));
   }
   if (const int error = spool_.flush())
     throw Error(boost::system::error_code(error, boost::system::system_category()),
@@ -26730,11 +26755,17 @@ NNI_INLINE bool KeeperCore::enter_life(const std::string& life) {
 
 // ---- records ----------------------------------------------------------------------------------------------------
 
-NNI_INLINE std::uint64_t KeeperCore::append(const Record& record, bool keep) {
+NNI_INLINE std::uint64_t KeeperCore::append(Record record, bool keep) {
   const std::uint64_t position = spool_.next_position();
   const std::size_t at = frames_.size();
-  append_frame(frames_, FrameType::record, position, [&record](Writer& out) { encode(out, record); });
-  spool_.append(std::string_view(frames_).substr(at + frame_header_size), keep);
+  try {
+    append_frame(frames_, FrameType::record, position, [&record](Writer& out) { encode(out, record); });
+    std::string().swap(record.text);  // it may be large, and is in the frame by now
+    spool_.append(std::string_view(frames_).substr(at + frame_header_size), keep);
+  } catch (...) {
+    frames_.resize(at);  // a value for which there is no memory leaves no half frame to the manager
+    throw;
+  }
   flush_soon();
   return position;
 }
@@ -27412,6 +27443,11 @@ NNI_INLINE void take_stop(Reader& in, JobEnd& end) {
 }  // namespace detail
 
 NNI_INLINE std::optional<Frame> FrameReader::next() {
+  // A large frame gives its room back once it is handled: nothing may follow it for hours.
+  if (at_ > detail::kept_capacity && at_ > buffer_.size() / 2) {
+    buffer_.erase(0, std::exchange(at_, 0));
+    buffer_.shrink_to_fit();
+  }
   const std::size_t available = buffer_.size() - at_;
   if (available < frame_header_size) return std::nullopt;
   const char* const header = buffer_.data() + at_;
@@ -28136,14 +28172,19 @@ NNI_INLINE boost::system::error_code Spool::write_again() {
 NNI_INLINE std::uint64_t Spool::append(std::string_view payload, bool keep) {
   const std::uint64_t position = next_position();
   const std::size_t at = pending_.size();
-  pending_.resize(at + detail::record_header_size);
-  pending_.append(payload);
+  const auto size = static_cast<std::uint32_t>(detail::record_header_size + payload.size());
+  try {
+    pending_.resize(at + detail::record_header_size);
+    pending_.append(payload);
+    slots_.push_back(Slot{end_ + at, size, true, keep});
+  } catch (...) {
+    pending_.resize(at);  // without memory for all of it nothing of it is written
+    throw;
+  }
   char* const header = pending_.data() + at;
   store_u32(header, static_cast<std::uint32_t>(payload.size()));
   store_u64(header + 8, position);
   store_u32(header + 4, crc32c(std::string_view(header + 8, 8 + payload.size())));
-  const auto size = static_cast<std::uint32_t>(detail::record_header_size + payload.size());
-  slots_.push_back(Slot{end_ + at, size, true, keep});
   ++pending_records_;
   ++unacknowledged_;
   needed_bytes_ += size;
@@ -28450,12 +28491,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void drop();
   void shed(const char* reason) noexcept;  // drops it because something was thrown
 
-  void fed();                                                    // bytes may be read again
-  void granted(BudgetShare share);                               // the turn of its large body has come
+  void fed();                       // bytes may be read again
+  void granted(BudgetShare share);  // the turn of its large body has come
+  bool holds_bytes() const noexcept { return counted_ != 0; }
   std::size_t announced() const noexcept { return announced_; }  // length of the body
 
   Group group = Group::idle;
   bool proven = false;
+  bool was_read = false;
   SteadyPoint since{};
   Connections::iterator place;
 
@@ -28626,6 +28669,7 @@ NNI_INLINE void Connection::fed() {
 
 NNI_INLINE void Connection::readable(error_code failure) {
   if (ended_) return;
+  was_read = true;
   if (failure) return drop();
   if (claiming_ || yielded_) return;
   if (!discarding_ && !server_->has_memory(*this)) {
@@ -29315,8 +29359,9 @@ NNI_INLINE void ServerCore::accept(Listener& listener) {
 
 // Accepts who has connected by now.
 NNI_INLINE void ServerCore::accept_waiting(Listener& listener) {
-  constexpr int most = 256;  // then the others have their turn
-  for (int count = 0; count < most && open_; ++count) {
+  // Then the others have their turn: a connection is read before so many newer ones come that it makes room for them.
+  const std::size_t most = std::clamp<std::size_t>(most_ / 4, 1, 256);
+  for (std::size_t count = 0; count < most && open_; ++count) {
     tcp::socket socket(executor_);
     error_code failure;
     listener.acceptor.accept(socket, failure);
@@ -29358,12 +29403,15 @@ NNI_INLINE void ServerCore::admit(tcp::socket socket) {
   connection->start();
 }
 
-// Closes a connection that is needed least: one that has shown nothing, one that was answered for the last time, or the one
-// that has been idle longest, whose client connects again when it has something to send.
+// Closes a connection that is needed least: one that is not authenticated, one that was answered for the last time, or the one
+// that has been idle longest, whose client connects again when it has something to send. A connection that was not read yet
+// stays for a moment: what it sends may authenticate it.
 NNI_INLINE bool ServerCore::make_room() {
   for (const Group group : {Group::unproven, Group::lingering, Group::idle}) {
     if (members(group).empty()) continue;
     const std::shared_ptr<Connection> oldest = members(group).front();
+    const Duration age = std::chrono::steady_clock::now() - oldest->since;
+    if (group == Group::unproven && !oldest->was_read && age < std::chrono::milliseconds(100)) continue;
     oldest->drop();
     return true;
   }
@@ -29419,9 +29467,9 @@ NNI_INLINE void ServerCore::complain_of_memory(const char* reason) noexcept {
 
 NNI_INLINE bool ServerCore::has_memory(const Connection& reader) {
   auto& strangers = members(Group::unproven);
-  while (budget_->small >= options_.max_small_bytes && !strangers.empty() && strangers.front().get() != &reader) {
-    const std::shared_ptr<Connection> oldest = strangers.front();
-    oldest->drop();
+  for (auto next = strangers.begin(); next != strangers.end() && budget_->small >= options_.max_small_bytes;) {
+    const std::shared_ptr<Connection> oldest = *next++;
+    if (oldest.get() != &reader && oldest->holds_bytes()) oldest->drop();
   }
   return budget_->small < options_.max_small_bytes;
 }
@@ -29509,7 +29557,7 @@ NNI_INLINE std::optional<SteadyPoint> ServerCore::next_limit() const {
   }
   for (const Listener& listener : listeners_) {
     if (!listener.refused && !listener.parked) continue;
-    const SteadyPoint soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(250);
+    const SteadyPoint soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(listener.parked ? 20 : 250);
     if (!next || soon < *next) next = soon;
   }
   return next;

@@ -2683,7 +2683,7 @@ class Flapping {
   using role = nni::role::training_service;
   using mount_type = typename S::mount_type;
   static constexpr std::string_view platform = S::platform;
-  static constexpr bool ends_come_last = nni::ends_come_last<S>;
+  static constexpr bool ends_come_last = nni::ends_come_last<S>;  ///< as the service says
 
   /// @param service  does the work
   /// @param outage   says when the platform is away
@@ -2692,6 +2692,7 @@ class Flapping {
 
   /// @name What a training service has: passed on, unless the platform is away.
   /// @{
+  /// Returns those of the service.
   [[nodiscard]] Capabilities capabilities() const noexcept { return service_.capabilities(); }
 
   awaitable<void> start(Context& context) {
@@ -2738,21 +2739,25 @@ class Flapping {
 
   /// @name What it may have beside that.
   /// @{
+  /// Passed on.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id)
     requires requires(S& s) { s.set_experiment_directory(directory, id); }
   {
     service_.set_experiment_directory(directory, id);
   }
+  /// Passed on.
   void set_experiment_life(const std::string& life, bool can_resume)
     requires requires(S& s) { s.set_experiment_life(life, can_resume); }
   {
     service_.set_experiment_life(life, can_resume);
   }
+  /// Passed on.
   void on_trouble(TroubleListener listener)
     requires requires(S& s) { s.on_trouble(std::move(listener)); }
   {
     service_.on_trouble(std::move(listener));
   }
+  /// Passed on.
   void recorded(RunId run)
     requires requires(S& s) { s.recorded(run); }
   {

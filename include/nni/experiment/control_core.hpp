@@ -1,4 +1,4 @@
-#pragma once
+#pragma once  // IWYU pragma: private, include <nni/experiment/experiment.hpp>
 
 #include <array>
 #include <atomic>

@@ -1,4 +1,4 @@
-#pragma once
+#pragma once  // IWYU pragma: private, include <nni/experiment/experiment.hpp>
 
 /// @file
 /// Bodies of `detail::Engine`: changes while it runs, pauses, and everything that waits for a time. Included by

@@ -138,6 +138,6 @@ TEST_CASE("python trial: two different final results are two values", "[python]"
   CHECK(end.code == 0);
   const std::vector<Metric> metrics = channel.metrics();
   REQUIRE(metrics.size() == 2);
-  CHECK(metrics[0].sequence == 0);
-  CHECK(metrics[1].sequence == 1);
+  CHECK(metrics[0].value == "1");
+  CHECK(metrics[1].value == "2");
 }
