@@ -9,6 +9,9 @@
 #include <utility>
 #include <vector>
 
+// First: in header-only mode its bodies need what the private headers below define after including it.
+#include <nni/experiment/control.hpp>
+
 #include <nni/async/awaitable.hpp>
 #include <nni/async/runtime.hpp>
 #include <nni/concepts/data_store.hpp>
