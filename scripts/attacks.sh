@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # Attacks running programs: a keeper with running trials, and a manager with transport::Http. Strangers, trials and other
-# programs of the same user send what they should not; nothing may end, grow by more than 200 MB, or keep an honest trial
-# waiting for more than a second.
+# programs of the same user send what they should not; nothing may end, grow by more than 200 MB, or hold up an honest trial.
 #
 #   scripts/attacks.sh [--preset NAME] [--no-install] [OPTION...]
 #
 # The last line is "N passed, N failed, N skipped"; the counts are in attacks.json in the build folder.
 #
-#   --preset NAME   a preset of CMakePresets.json: dev (default; with assertions, an answer may take 4 s), asan (memory is
-#                   not judged), release (the one for figures)
+#   --preset NAME   a preset of CMakePresets.json: dev (default; with assertions), asan (memory is not judged), release (the
+#                   one for figures)
 #   --no-install    takes everything as installed
 #   OPTION          for tests/attacks/attacks.py: --only TEXT runs the attacks whose name holds the text
 set -uo pipefail
