@@ -106,17 +106,14 @@ TEST_CASE("journal: a line without an end takes no memory of its length", "[data
   constexpr off_t length = 512 * 1024 * 1024;
   REQUIRE(::truncate(journal.file().c_str(), length) == 0);  // one line of zeros
   std::ofstream("/proc/self/clear_refs") << "5";             // the peak counts from now on
-  const std::uint64_t before = memory("VmRSS");
+  [[maybe_unused]] const std::uint64_t before = memory("VmRSS");
 
   const ExperimentSnapshot found = journal.open(true);
 
   CHECK(found.trials == 1);
-#if defined(__SANITIZE_ADDRESS__)
-  constexpr std::uint64_t kept = 256 * 1024 * 1024;  // freed memory that the sanitizer holds back
-#else
-  constexpr std::uint64_t kept = 0;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they keep and shadow memory
+  CHECK(memory("VmHWM") - before < 200 * 1024 * 1024);
 #endif
-  CHECK(memory("VmHWM") - before < 200 * 1024 * 1024 + kept);
 }
 
 #if NNI_WITH_SQLITE
