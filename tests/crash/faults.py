@@ -39,8 +39,9 @@ def wait_until(holds, what, limit=60):
 
 
 def live_trials(experiment):
-    keeper = experiment.keeper()
-    return [p for p in oracle.processes_of(experiment.directory) if p != keeper]
+    """Runs that have begun and not reported their final value."""
+    account = oracle.read_account(experiment.directory / "account")
+    return [name for name, run in account.items() if run.starts and not run.last]
 
 
 def finished_runs(experiment):

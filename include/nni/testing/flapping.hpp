@@ -12,6 +12,7 @@
 #include <nni/async/event.hpp>
 #include <nni/async/race.hpp>
 #include <nni/concepts/training_service.hpp>
+#include <nni/concepts/trouble.hpp>
 #include <nni/core/error.hpp>
 
 namespace nni::testing {
