@@ -13167,6 +13167,8 @@ std::optional<ResourceRequest> TrainingSession<Service, Policies...>::request_of
 
 // ---- nni/experiment/view.hpp
 
+// First: in header-only mode its bodies need what the private headers below define after including it.
+
 namespace nni {
 
 namespace detail {
@@ -23698,7 +23700,7 @@ NNI_INLINE std::string short_number(double value) {
 
 NNI_INLINE std::string grouped(std::uint64_t count) {
   std::string digits = std::to_string(count);
-  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, 1, ',');
   return digits;
 }
 
