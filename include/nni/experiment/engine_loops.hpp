@@ -97,9 +97,9 @@ awaitable<void> Engine<Parts>::message_loop() {
       context_->log().warning(
           "experiment", "run " + to_string(message.metric.run) +
                             " sent something that is not a metric; it is skipped, like any further: " + message.text);
-    transition.clear();
     ledger_->message(std::move(message), transition);
     apply(transition);
+    transition.clear();  // a value may be large, and the next one may come late
   }
 }
 
