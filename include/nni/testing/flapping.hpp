@@ -47,6 +47,7 @@ class Flapping {
 
   /// @name What a training service has: passed on, unless the platform is away.
   /// @{
+
   /// Returns those of the service.
   [[nodiscard]] Capabilities capabilities() const noexcept { return service_.capabilities(); }
 
@@ -94,25 +95,26 @@ class Flapping {
 
   /// @name What it may have beside that.
   /// @{
-  /// Passed on.
+
+  /// Passes `directory` and `id` on.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id)
     requires requires(S& s) { s.set_experiment_directory(directory, id); }
   {
     service_.set_experiment_directory(directory, id);
   }
-  /// Passed on.
+  /// Passes `life` and `can_resume` on.
   void set_experiment_life(const std::string& life, bool can_resume)
     requires requires(S& s) { s.set_experiment_life(life, can_resume); }
   {
     service_.set_experiment_life(life, can_resume);
   }
-  /// Passed on.
+  /// Passes `listener` on.
   void on_trouble(TroubleListener listener)
     requires requires(S& s) { s.on_trouble(std::move(listener)); }
   {
     service_.on_trouble(std::move(listener));
   }
-  /// Passed on.
+  /// Passes the end of `run` on.
   void recorded(RunId run)
     requires requires(S& s) { s.recorded(run); }
   {
