@@ -5,9 +5,9 @@ Started by scripts/attacks.sh, which builds the programs. Each module listed in 
 sent, what must be seen, function, limits of the target) and the TARGETS that it is for: `keeper`, a manager whose keeper
 serves the trials, and `http`, a manager with transport::Http. Everything goes to 127.0.0.1 and to sockets of programs that
 were started here. While an attack runs, an honest trial reports and its answers are timed; the most resident memory beyond
-idle is measured and may be 200 MB (not with a sanitizer, which keeps what was freed). An honest trial that waits for ten
-seconds fails an attack: it was held up. How long it waits is a figure, which depends on the machine; the benchmarks print it
-beside its goal (attacks.p99). The last line is "N passed, N failed, N skipped".
+idle is measured and may be 200 MB (not with a sanitizer, which keeps what was freed). An honest trial that
+waits for two seconds (99th percentile; four in a build without optimization) fails an attack. The goal is one second: the
+benchmarks print the figure beside it (attacks.p99). The last line is "N passed, N failed, N skipped".
 """
 
 import argparse
@@ -25,7 +25,8 @@ from target import Failed, HonestTrial, Target
 
 MODULES = ["http_channel", "keeper_socket", "files"]  # a module that is not there is left out
 MOST_MEMORY = 200 * 1024 * 1024  # bytes beyond idle
-MOST_WAITING = 10.0  # seconds, 99th percentile of the honest trial's answers: it is held up
+MOST_WAITING = 2.0  # seconds, 99th percentile of the honest trial's answers, in an optimized build
+MOST_WAITING_DEBUG = 4.0  # in others
 
 
 class Tools:
@@ -33,6 +34,7 @@ class Tools:
         self.program = options.build / "bin" / "attacked_manager"
         self.work = work
         self.sanitized = options.build.name in ("asan", "tsan")
+        self.most_waiting = MOST_WAITING if options.build.name == "release" else MOST_WAITING_DEBUG
 
 
 class Result:
@@ -89,7 +91,7 @@ def attempt(tools, kind, attack, keep):
     if result.memory > MOST_MEMORY and not tools.sanitized:  # a sanitizer keeps what was freed
         result.problems.append(f"{result.memory / 1e6:.0f} MB beyond idle")
         keep.pop(key, target).stop()
-    if result.p99() > MOST_WAITING:
+    if result.p99() > tools.most_waiting:
         result.problems.append(f"the honest trial waited {result.p99():.2f} s (99th percentile)")
     result.seconds = time.monotonic() - begin
     return result

@@ -47,13 +47,10 @@ class Target:
             if address_space and not tools.sanitized:  # a sanitizer reserves terabytes
                 resource.setrlimit(resource.RLIMIT_AS, (address_space, address_space))
 
-        # glibc raises both thresholds with the largest block that was freed, and then keeps up to 64 MB of free memory. What
-        # counts here is what a program holds.
-        environment = dict(os.environ, MALLOC_MMAP_THRESHOLD_="1048576", MALLOC_TRIM_THRESHOLD_="1048576")
         with open(self.log, "wb") as log:
             self.manager = subprocess.Popen(
                 [str(tools.program), str(self.directory), kind, str(TRIALS)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=limits, env=environment,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=limits,
             )  # fmt: skip
         try:
             self.channels = self._wait_for_channels()

@@ -10,6 +10,7 @@ namespace nni::assessing {
 class None {
  public:
   using role = role::assessor;
+  static constexpr bool stops_no_trial = true;  ///< it needs no history
 
   void start(const Objectives&) noexcept {}
   [[nodiscard]] Verdict assess(const RunId&, std::span<const double>) const noexcept { return Verdict::good; }

@@ -34,7 +34,8 @@ namespace nni {
 ///     is the exception and says so);
 ///  7. `close` writes and syncs what was appended, then frees the store for others.
 ///
-/// A store that may have to wait for space also has `on_trouble(TroubleListener)` and `give_up()`.
+/// A store that keeps events until they are written may also take them by `append(std::vector<StoreEvent>&&)`, which moves
+/// them out of the vector: a value may be large. A store that may have to wait for space also has `on_trouble(TroubleListener)` and `give_up()`.
 ///
 /// @tparam D  policy type; declares `using role = nni::role::data_store;`
 /// @see nni::datastore::Memory, nni::datastore::Sqlite

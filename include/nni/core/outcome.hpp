@@ -17,10 +17,12 @@ namespace nni {
 /// A trial that succeeded with a final value that has no finite number is told as FAILED: the tuner can learn nothing
 /// from it. For a trial that was stopped early without a final value, the value is its last finite intermediate one.
 ///
-/// @param trial    in its final state
-/// @param history  numbers among the intermediate values of its last attempt, oldest first; those that are not finite
-///                 are passed over
-[[nodiscard]] TrialOutcome outcome_of(const TrialJobDetail& trial, std::span<const double> history);
+/// @param trial        in its final state
+/// @param last_number  the last finite intermediate value of its last attempt
+[[nodiscard]] TrialOutcome outcome_of(const TrialJobDetail& trial, std::optional<double> last_number);
+
+/// Returns the last finite number of a history; nothing when there is none.
+[[nodiscard]] std::optional<double> last_finite(std::span<const double> history);
 
 /// Returns why a trial that succeeded has no value to compare by, for people; empty when it has one or did not succeed.
 [[nodiscard]] std::string why_no_value(const TrialJobDetail& trial);

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <set>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include <nni/core/metric.hpp>
 
@@ -68,7 +68,7 @@ class SeenMetrics {
     }
   }
 
-  std::vector<std::uint64_t> in_order_;  // the first text of the sequences 0, 1, 2, ...
+  std::deque<std::uint64_t> in_order_;  // the first text of the sequences 0, 1, 2, ...; a vector would double
   std::set<Entry> others_;
   Entry first_final_;
   bool has_final_ = false;

@@ -73,6 +73,7 @@ class Journal {
 
   /// Queues events. @throws Error  `Errc::closed` when it is not open, `Errc::unsupported` when it is read-only
   StorePosition append(std::span<const StoreEvent> events);
+  StorePosition append(std::vector<StoreEvent>&& events);  ///< moves the events out of the vector, which keeps its memory
 
   /// Who is told when records cannot be kept for now, with a sentence for people, and when that is over, with an empty
   /// one. Called on the executor.

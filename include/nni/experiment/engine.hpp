@@ -172,7 +172,7 @@ class Engine {
   /// Carries out a transition.
   void apply(Transition& transition) {
     StorePosition position = last_;
-    if (!transition.records.empty()) last_ = position = parts_.store.append(transition.records);
+    if (!transition.records.empty()) last_ = position = parts_.store.append(std::move(transition.records));
     for (Effect& effect : transition.effects) {
       if (effect.waits_for == Strength::written) {
         written_.emplace_back(position, std::move(effect.action));

@@ -174,7 +174,7 @@ awaitable<void> Experiment<Service, Policies...>::replay_trial(
       const std::vector<Metric> metrics = co_await std::move(reading);
       history = detail::intermediate_numbers(metrics);
     }
-    advisor_.replay(outcome_of(trial, history), history);
+    advisor_.replay(outcome_of(trial, last_finite(history)), history);
   }
 }
 

@@ -42,7 +42,7 @@ awaitable<void> add_result(Store& store, std::vector<ResultImported>& into, Tria
   auto reading = store.metrics(trial.trial);
   const std::vector<Metric> metrics = co_await std::move(reading);
   const std::vector<double> history = intermediate_numbers(metrics);
-  const TrialOutcome outcome = outcome_of(trial, history);
+  const TrialOutcome outcome = outcome_of(trial, last_finite(history));
   if (!outcome.informative()) co_return;
   ResultImported& result = into.emplace_back();
   result.parameters = std::move(trial.parameters);

@@ -101,6 +101,7 @@ class FrameReader {
   void feed(std::string_view bytes) {
     buffer_.erase(0, std::exchange(at_, 0));
     if (buffer_.empty() && buffer_.capacity() > detail::kept_capacity) buffer_.shrink_to_fit();
+    make_room(bytes.size());
     buffer_.append(bytes);
   }
 
@@ -113,6 +114,8 @@ class FrameReader {
   [[nodiscard]] std::optional<Frame> next();
 
  private:
+  void make_room(std::size_t more);
+
   std::string buffer_;
   std::size_t at_ = 0;
   std::size_t most_ = max_frame_payload;

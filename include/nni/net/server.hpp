@@ -114,6 +114,8 @@ class Screening {
   unsigned status = 0;  ///< 0: the body is read and the handler called; else the answer, and the body is passed over
   std::string_view reason;  ///< text of that answer; static
   bool known = false;       ///< the client is authenticated: its connection is among the last to be closed
+  /// Names the client, 0 for none. When connections run out, a client that has taken many of them loses its oldest first.
+  std::uint64_t client = 0;
 };
 
 /// Decides about a request by its header; `body` is empty. It must not throw: a request that it throws for is answered 500.

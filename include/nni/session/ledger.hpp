@@ -225,7 +225,7 @@ class Ledger {
     bool start_recorded = false;     // the store knows that the run began
     bool deferred = false;           // waits to submit `run` again, whose intent is open
     std::optional<StopReason> told_to_stop;
-    std::vector<double> history;
+    std::optional<double> last_number;  // of its intermediate values, the last finite one
     Placement placement;
   };
 

@@ -163,6 +163,7 @@ class AsAdvisor {
   }
 
   void assess(const Metric& metric) {
+    if constexpr (requires { requires A::stops_no_trial; }) return;
     const std::optional<double> number = metric.scalar();
     if (!number || !std::isfinite(*number)) return;
     Live& live = live_[metric.run.trial];

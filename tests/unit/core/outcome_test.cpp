@@ -49,10 +49,10 @@ TEST_CASE("of a trial that was stopped early its final value is told, and otherw
           "[core][outcome]") {
   const std::vector<double> history{0.7, 0.8, std::numeric_limits<double>::quiet_NaN()};
 
-  CHECK(nni::outcome_of(trial(TrialJobStatus::early_stopped, "0.9"), history).value == 0.9);
-  CHECK(nni::outcome_of(trial(TrialJobStatus::early_stopped), history).value == 0.8);
+  CHECK(nni::outcome_of(trial(TrialJobStatus::early_stopped, "0.9"), nni::last_finite(history)).value == 0.9);
+  CHECK(nni::outcome_of(trial(TrialJobStatus::early_stopped), nni::last_finite(history)).value == 0.8);
   CHECK_FALSE(nni::outcome_of(trial(TrialJobStatus::early_stopped), {}).value);
-  CHECK_FALSE(nni::outcome_of(trial(TrialJobStatus::user_canceled), history).value);
+  CHECK_FALSE(nni::outcome_of(trial(TrialJobStatus::user_canceled), nni::last_finite(history)).value);
 }
 
 TEST_CASE("a success without a usable value is explained", "[core][outcome]") {

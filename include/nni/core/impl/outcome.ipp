@@ -15,7 +15,7 @@ NNI_INLINE std::optional<double> final_number(const TrialJobDetail& trial) {
   return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
-NNI_INLINE TrialOutcome outcome_of(const TrialJobDetail& trial, std::span<const double> history) {
+NNI_INLINE TrialOutcome outcome_of(const TrialJobDetail& trial, std::optional<double> last_number) {
   TrialOutcome outcome;
   outcome.trial = trial.trial;
   outcome.parameter = trial.parameter;
@@ -24,12 +24,14 @@ NNI_INLINE TrialOutcome outcome_of(const TrialJobDetail& trial, std::span<const 
   outcome.value = final_number(trial);
   if (trial.final_value && !outcome.value && outcome.status == TrialJobStatus::succeeded)
     outcome.status = TrialJobStatus::failed;
-  if (!trial.final_value && outcome.status == TrialJobStatus::early_stopped) {
-    const auto last =
-        std::find_if(history.rbegin(), history.rend(), [](double number) { return std::isfinite(number); });
-    if (last != history.rend()) outcome.value = *last;
-  }
+  if (!trial.final_value && outcome.status == TrialJobStatus::early_stopped) outcome.value = last_number;
   return outcome;
+}
+
+NNI_INLINE std::optional<double> last_finite(std::span<const double> history) {
+  const auto last = std::find_if(history.rbegin(), history.rend(), [](double number) { return std::isfinite(number); });
+  if (last == history.rend()) return std::nullopt;
+  return *last;
 }
 
 NNI_INLINE std::string why_no_value(const TrialJobDetail& trial) {

@@ -76,6 +76,7 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
 
   /// Queues records and returns the position behind them.
   StorePosition append(std::span<const StoreEvent> events);
+  StorePosition append(std::vector<StoreEvent>&& events);  // moves them; values may be large
 
   /// Suspends until the records up to a position were handed to the kernel.
   [[nodiscard]] awaitable<void> written(StorePosition at);
@@ -96,6 +97,8 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   [[nodiscard]] std::unique_ptr<Recorder> take_recorder() noexcept { return std::move(recorder_); }
 
  private:
+  template <class Iterator>
+  StorePosition enqueue(Iterator first, Iterator last);
   void start_writing();
   void start_syncing();
   void wake();

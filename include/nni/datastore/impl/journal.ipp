@@ -25,6 +25,9 @@ NNI_INLINE awaitable<ExperimentSnapshot> Journal::open(Context& context, Experim
 }
 
 NNI_INLINE StorePosition Journal::append(std::span<const StoreEvent> events) { return store_->lane().append(events); }
+NNI_INLINE StorePosition Journal::append(std::vector<StoreEvent>&& events) {
+  return store_->lane().append(std::move(events));
+}
 
 NNI_INLINE void Journal::on_trouble(TroubleListener listener) { store_->on_trouble(std::move(listener)); }
 

@@ -26,6 +26,9 @@ NNI_INLINE awaitable<ExperimentSnapshot> Sqlite::open(Context& context, Experime
 }
 
 NNI_INLINE StorePosition Sqlite::append(std::span<const StoreEvent> events) { return store_->lane().append(events); }
+NNI_INLINE StorePosition Sqlite::append(std::vector<StoreEvent>&& events) {
+  return store_->lane().append(std::move(events));
+}
 
 NNI_INLINE void Sqlite::on_trouble(TroubleListener listener) { store_->on_trouble(std::move(listener)); }
 

@@ -78,6 +78,14 @@ NNI_INLINE void take_stop(Reader& in, JobEnd& end) {
 
 }  // namespace detail
 
+// A string doubles as it grows, and both halves are there while it moves. A frame that is half there gets the room that it
+// needs at once; before that much has come its sender would have announced more than it sends.
+NNI_INLINE void FrameReader::make_room(std::size_t more) {
+  if (buffer_.size() <= detail::kept_capacity || buffer_.size() + more <= buffer_.capacity()) return;
+  const std::size_t whole = frame_header_size + load_u32(buffer_.data());
+  if (whole <= frame_header_size + most_ && whole > buffer_.size() && whole / 16 <= buffer_.size()) buffer_.reserve(whole);
+}
+
 NNI_INLINE std::optional<Frame> FrameReader::next() {
   // A large frame gives its room back once it is handled: nothing may follow it for hours.
   if (at_ > detail::kept_capacity && at_ > buffer_.size() / 2) {

@@ -268,6 +268,7 @@ NNI_INLINE void Connection::begin_request() {
     }
   }
   proven = proven || verdict.known;
+  if (verdict.client != 0) client = verdict.client;
 
   // Two ways to find the end of a body are the door to smuggled requests, and no trial needs the second one.
   const auto length = head_->content_length();
@@ -309,10 +310,14 @@ NNI_INLINE void Connection::begin_body() {
     write("HTTP/1.1 100 Continue\r\n\r\n");
 }
 
-// Room grows with what has come, never with what was announced, and never beyond it.
+// Room grows with what has come, never beyond what was announced. A large body gets all of its room at once when a part of
+// it is there: while a string moves, two of its sizes are in memory.
 NNI_INLINE void Connection::take_part(std::string_view part) {
-  if (const std::size_t needed = body_.size() + part.size(); needed > body_.capacity())
-    body_.reserve(std::min(announced_, std::max(needed, 2 * body_.capacity())));
+  constexpr std::size_t large = 1024 * 1024;
+  if (const std::size_t needed = body_.size() + part.size(); needed > body_.capacity()) {
+    const bool at_once = needed > large && needed >= announced_ / 16;
+    body_.reserve(at_once ? announced_ : std::min(announced_, std::max(needed, 2 * body_.capacity())));
+  }
   body_ += part;
 }
 

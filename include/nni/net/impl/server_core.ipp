@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <new>
+#include <unordered_map>
 #include <utility>
 
 #include <boost/asio/error.hpp>
@@ -185,17 +186,32 @@ NNI_INLINE void ServerCore::admit(tcp::socket socket) {
 
 // Closes a connection that is needed least: one that is not authenticated, one that was answered for the last time, or the one
 // that has been idle longest, whose client connects again when it has something to send. A connection that was not read yet
-// stays for a moment: what it sends may authenticate it.
+// stays for a moment: what it sends may authenticate it. If all connections are in the middle of a request, the client that
+// has most of them gives one up.
 NNI_INLINE bool ServerCore::make_room() {
   for (const Group group : {Group::unproven, Group::lingering, Group::idle}) {
     if (members(group).empty()) continue;
     const std::shared_ptr<Connection> oldest = members(group).front();
     const Duration age = std::chrono::steady_clock::now() - oldest->since;
-    if (group == Group::unproven && !oldest->was_read && age < std::chrono::milliseconds(100)) continue;
+    if (group == Group::unproven && !oldest->was_read && age < std::chrono::milliseconds(50)) continue;
     oldest->drop();
     return true;
   }
-  return false;
+  const std::shared_ptr<Connection> greedy = oldest_of_greediest();
+  if (greedy) greedy->drop();
+  return greedy != nullptr;
+}
+
+// Of the client with most half-sent requests; null while no client has more than its share.
+NNI_INLINE std::shared_ptr<Connection> ServerCore::oldest_of_greediest() {
+  std::unordered_map<std::uint64_t, std::size_t> counts;
+  std::pair<std::uint64_t, std::size_t> most{0, std::max<std::size_t>(8, most_ / 4)};
+  for (const std::shared_ptr<Connection>& one : members(Group::busy))
+    if (one->client != 0 && ++counts[one->client] > most.second) most = {one->client, counts[one->client]};
+  if (most.first == 0) return nullptr;
+  const auto found = std::find_if(members(Group::busy).begin(), members(Group::busy).end(),
+                                  [&most](const std::shared_ptr<Connection>& one) { return one->client == most.first; });
+  return *found;
 }
 
 NNI_INLINE void ServerCore::resume_accepting() {

@@ -118,6 +118,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void accept_waiting(Listener& listener);
   void admit(tcp::socket socket);
   bool make_room();
+  std::shared_ptr<Connection> oldest_of_greediest();
   void resume_accepting();
   void grant();
   bool pressed() const noexcept;
@@ -171,6 +172,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Group group = Group::idle;
   bool proven = false;
   bool was_read = false;
+  std::uint64_t client = 0;  // as the screen named it; 0: nobody
   SteadyPoint since{};
   Connections::iterator place;
 

@@ -179,10 +179,11 @@ NNI_INLINE void Ledger::metric(Metric what, Receipt receipt, Transition& out) {
   if (trial->seen.insert(what)) {
     out.records.emplace_back(std::in_place_type<MetricReceived>, what);
     const bool is_later = is_final && trial->detail.final_value;  // it is not the result
-    if (!is_final)
-      trial->history.push_back(what.scalar().value_or(std::nan("")));
-    else if (!is_later)
-      trial->detail.final_value = what.value;
+    if (is_final && !is_later) trial->detail.final_value = what.value;
+    if (!is_final) {
+      const std::optional<double> number = what.scalar();
+      if (number && std::isfinite(*number)) trial->last_number = number;
+    }
     if (!is_later || options_.every_final) out.effects.emplace_back(Strength::now, ReportMetric{std::move(what)});
   }
   out.effects.emplace_back(strength, Acknowledge{receipt});
@@ -260,7 +261,7 @@ NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at,
   trial.told_to_stop.reset();
   trial.submitted = false;
   trial.seen = {};
-  trial.history.clear();
+  trial.last_number.reset();
   if (pause > Duration::zero()) {
     trial.pausing = true;
     ++counts_.retrying;
@@ -288,7 +289,7 @@ NNI_INLINE void Ledger::finish(Trial& trial, TrialJobStatus status, JobEnd end, 
   record.retries = trial.retries;
   record.losses = trial.losses;
   out.records.emplace_back(std::move(record));
-  out.effects.emplace_back(options_.outcome_strength, ReportOutcome{outcome_of(trial.detail, trial.history)});
+  out.effects.emplace_back(options_.outcome_strength, ReportOutcome{outcome_of(trial.detail, trial.last_number)});
   ++counts_.finished;
   ++counts_.by_status[static_cast<std::size_t>(status)];
   exhausted_ = false;

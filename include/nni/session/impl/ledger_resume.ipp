@@ -37,7 +37,7 @@ NNI_LAZY_BODY void Ledger::restore(const ExperimentSnapshot& snapshot) {
       trial.detail.job = known.open_run->job;
       trial.detail.final_value = known.final_value;
       trial.seen = known.seen;
-      trial.history = known.history;
+      trial.last_number = last_finite(known.history);
     } else if (known.pause > Duration::zero()) {
       trial.pausing = true;
       trial.pause = known.pause;

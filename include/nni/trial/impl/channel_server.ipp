@@ -132,6 +132,7 @@ NNI_INLINE Channel* ChannelCore::find(std::string_view path, net::Screening& ver
   Channel& channel = found->second;
   token = *parsed;
   verdict.known = true;
+  verdict.client = found->first.bits[0] | 1U;  // never 0
   const std::string_view rest = slash == std::string_view::npos ? std::string_view() : path.substr(slash);
   constexpr std::string_view before = "/env/";
   const std::size_t last = rest.rfind('/');

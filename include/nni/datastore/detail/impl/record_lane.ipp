@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include <boost/asio/co_spawn.hpp>
@@ -21,10 +22,20 @@ NNI_INLINE RecordLane::RecordLane(Context& context, std::unique_ptr<Recorder> re
     : context_(&context), recorder_(std::move(recorder)), timer_(context.executor()) {}
 
 NNI_INLINE StorePosition RecordLane::append(std::span<const StoreEvent> events) {
-  appended_ += events.size();
-  if (failure_ || events.empty()) return StorePosition{appended_};
-  queue_.insert(queue_.end(), events.begin(), events.end());
-  pace_.appended(events.size(), std::chrono::steady_clock::now());
+  return enqueue(events.begin(), events.end());
+}
+
+NNI_INLINE StorePosition RecordLane::append(std::vector<StoreEvent>&& events) {
+  return enqueue(std::make_move_iterator(events.begin()), std::make_move_iterator(events.end()));
+}
+
+template <class Iterator>
+StorePosition RecordLane::enqueue(Iterator first, Iterator last) {
+  const auto count = static_cast<std::size_t>(last - first);
+  appended_ += count;
+  if (failure_ || count == 0) return StorePosition{appended_};
+  queue_.insert(queue_.end(), first, last);
+  pace_.appended(count, std::chrono::steady_clock::now());
   if (queue_.size() >= CommitPace::enough) wake();
   start_writing();
   return StorePosition{appended_};
