@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -69,7 +70,11 @@ class Sqlite {
 
   /// Queues events. @throws Error  `Errc::closed` when it is not open, `Errc::unsupported` when it is read-only
   StorePosition append(std::span<const StoreEvent> events);
-  StorePosition append(std::vector<StoreEvent>&& events);  ///< moves the events out of the vector, which keeps its memory
+  /// As above, and moves the events out of the vector, which keeps its memory. A template, so that `append({})` is clear.
+  template <std::same_as<std::vector<StoreEvent>> Events>
+  StorePosition append(Events&& events) {
+    return append_moved(events);
+  }
 
   /// Who is told when records cannot be kept for now, with a sentence for people, and when that is over, with an empty
   /// one. Called on the executor.
@@ -102,6 +107,7 @@ class Sqlite {
   [[nodiscard]] awaitable<void> close();
 
  private:
+  StorePosition append_moved(std::vector<StoreEvent>& events);
   std::shared_ptr<detail::SqliteStore> store_;
 };
 static_assert(DataStore<Sqlite>);

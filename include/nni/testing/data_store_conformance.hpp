@@ -140,7 +140,7 @@ class StoreSuite {
     const std::vector<StoreEvent> events = StoreScript().ordered(1).intended(1).started(1).events();
     const StorePosition first = here.store->append(std::span(events).first(1));
     const StorePosition all = here.store->append(std::span(events).subspan(1));
-    const StorePosition none = here.store->append(std::span<const StoreEvent>());
+    const StorePosition none = here.store->append({});
     report_.check(1, "a position counts the events appended so far",
                   first.value == 1 && all.value == events.size() && none == all,
                   std::to_string(first.value) + ", " + std::to_string(all.value) + ", " + std::to_string(none.value));

@@ -133,7 +133,8 @@ NNI_INLINE boost::json::value parse_json(std::string_view text, boost::system::e
 NNI_INLINE void append_json_string(std::string& text, std::string_view value) {
   // A large value is not copied while its text grows.
   constexpr std::size_t large = 64 * 1024;
-  if (value.size() > large && text.capacity() - text.size() < value.size()) text.reserve(text.size() + value.size() + value.size() / 32);
+  if (value.size() > large && text.capacity() - text.size() < value.size())
+    text.reserve(text.size() + value.size() + value.size() / 32);
   text += '"';
   for (std::size_t at = 0; at < value.size();) {
     const char letter = value[at];

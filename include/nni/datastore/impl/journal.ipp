@@ -25,7 +25,7 @@ NNI_INLINE awaitable<ExperimentSnapshot> Journal::open(Context& context, Experim
 }
 
 NNI_INLINE StorePosition Journal::append(std::span<const StoreEvent> events) { return store_->lane().append(events); }
-NNI_INLINE StorePosition Journal::append(std::vector<StoreEvent>&& events) {
+NNI_INLINE StorePosition Journal::append_moved(std::vector<StoreEvent>& events) {
   return store_->lane().append(std::move(events));
 }
 

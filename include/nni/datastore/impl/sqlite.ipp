@@ -26,7 +26,7 @@ NNI_INLINE awaitable<ExperimentSnapshot> Sqlite::open(Context& context, Experime
 }
 
 NNI_INLINE StorePosition Sqlite::append(std::span<const StoreEvent> events) { return store_->lane().append(events); }
-NNI_INLINE StorePosition Sqlite::append(std::vector<StoreEvent>&& events) {
+NNI_INLINE StorePosition Sqlite::append_moved(std::vector<StoreEvent>& events) {
   return store_->lane().append(std::move(events));
 }
 

@@ -83,7 +83,8 @@ NNI_INLINE void take_stop(Reader& in, JobEnd& end) {
 NNI_INLINE void FrameReader::make_room(std::size_t more) {
   if (buffer_.size() <= detail::kept_capacity || buffer_.size() + more <= buffer_.capacity()) return;
   const std::size_t whole = frame_header_size + load_u32(buffer_.data());
-  if (whole <= frame_header_size + most_ && whole > buffer_.size() && whole / 16 <= buffer_.size()) buffer_.reserve(whole);
+  if (whole <= frame_header_size + most_ && whole > buffer_.size() && whole / 16 <= buffer_.size())
+    buffer_.reserve(whole);
 }
 
 NNI_INLINE std::optional<Frame> FrameReader::next() {

@@ -209,8 +209,9 @@ NNI_INLINE std::shared_ptr<Connection> ServerCore::oldest_of_greediest() {
   for (const std::shared_ptr<Connection>& one : members(Group::busy))
     if (one->client != 0 && ++counts[one->client] > most.second) most = {one->client, counts[one->client]};
   if (most.first == 0) return nullptr;
-  const auto found = std::find_if(members(Group::busy).begin(), members(Group::busy).end(),
-                                  [&most](const std::shared_ptr<Connection>& one) { return one->client == most.first; });
+  const auto found = std::find_if(
+      members(Group::busy).begin(), members(Group::busy).end(),
+      [&most](const std::shared_ptr<Connection>& one) { return one->client == most.first; });
   return *found;
 }
 
