@@ -20,7 +20,9 @@ find_package(Threads REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 
 file(GLOB_RECURSE nni_headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}" "include/nni/*.hpp")
-file(GLOB_RECURSE nni_bodies CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}" "include/nni/*.ipp")
+set(nni_bodies ${nni_headers})
+list(FILTER nni_bodies INCLUDE REGEX "_inl\\.hpp$")
+list(FILTER nni_headers EXCLUDE REGEX "_inl\\.hpp$")
 list(TRANSFORM nni_headers PREPEND "${PROJECT_SOURCE_DIR}/")
 list(TRANSFORM nni_bodies PREPEND "${PROJECT_SOURCE_DIR}/")
 
@@ -88,7 +90,7 @@ if(NNI_BUILD_COMPILED)
   add_library(nni::compiled ALIAS nni_compiled)
   set_target_properties(nni_compiled PROPERTIES EXPORT_NAME compiled OUTPUT_NAME nni)
   target_link_libraries(nni_compiled PUBLIC nni_all PRIVATE $<BUILD_INTERFACE:nni_warnings>)
-  # The bodies come from .ipp files, which g++ takes for headers: it then warns of every coroutine frame that holds a
+  # The bodies come from _inl.hpp files, which g++ takes for headers: it then warns of every coroutine frame that holds a
   # lambda of such a body, although the body exists once.
   target_compile_options(nni_compiled PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   target_compile_definitions(nni_compiled PUBLIC NNI_SEPARATE_COMPILATION BOOST_ASIO_SEPARATE_COMPILATION)

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include <nni/experiment/training_session.hpp>
 #include <nni/platforms/in_process.hpp>
+#include <nni/session/training_session.hpp>
 
 namespace {
 

@@ -7,7 +7,7 @@
                                         the tree in the include path, tests are compiled against it
     scripts/amalgamate.py --self-test
 
-Headers come first, from nni/nni.hpp depth first, then those that it does not reach; bodies (.ipp) follow in one block at
+Headers come first, from nni/nni.hpp depth first, then those that it does not reach; bodies (_inl.hpp) follow in one block at
 the end. What is written depends on the sources alone.
 
 Rules for the headers, each of which is an error when broken: an include of this project stands in no conditional, except
@@ -79,7 +79,7 @@ def project_include(line):
 
 
 def is_body(name):
-    return name.endswith(".ipp")
+    return name.endswith("_inl.hpp")
 
 
 class Joined:
@@ -124,7 +124,7 @@ class Joined:
                     continue
             if bodies:
                 if not included or not is_body(included):
-                    raise Broken(f"{where}: #if NNI_HEADER_ONLY may hold includes of .ipp files only")
+                    raise Broken(f"{where}: #if NNI_HEADER_ONLY may hold includes of _inl.hpp files only")
                 continue
             if included:
                 if is_body(name):
@@ -178,7 +178,7 @@ def last_line_of_code(lines):
 
 def read_tree(root):
     base = root / "include"
-    files = sorted(path for path in (base / "nni").rglob("*") if path.suffix in (".hpp", ".ipp"))
+    files = sorted(path for path in (base / "nni").rglob("*") if path.suffix == ".hpp")
     return {path.relative_to(base).as_posix(): path.read_text() for path in files}
 
 
@@ -190,7 +190,7 @@ def join(sources, frame):
     """@returns the texts of nni.hpp and nni_testing.hpp"""
     headers = [name for name in sources if not is_body(name)]
     library = Joined(sources)
-    for name in sorted(headers, key=lambda name: (name != "nni/nni.hpp", name)):
+    for name in sorted(headers, key=lambda name: (name != "nni/nni.hpp", "/detail/" in name, name)):
         if not is_testing(name):
             library.add(name)
     taken = [name for name in library.done if is_testing(name)]
@@ -259,12 +259,12 @@ def self_test():
     frame = {"version": "1.2.3", "licence": "// free\n"}
 
     def texts(**files):
-        names = {"nni/" + name.replace("__", "/").replace("_h", ".hpp").replace("_i", ".ipp"): text
+        names = {"nni/" + name.replace("__", "/").replace("_h", ".hpp").replace("_i", "_inl.hpp"): text
                  for name, text in files.items()}
         return join(names, frame)
 
     once = "#pragma once\n"
-    body = "#if NNI_HEADER_ONLY\n#include <nni/impl/a.ipp>\n#endif\n"
+    body = "#if NNI_HEADER_ONLY\n#include <nni/impl/a_inl.hpp>\n#endif\n"
     joined, tools = texts(
         nni_h=once + "#include <nni/a.hpp>\n", a_h=once + "#include <string>\n#include <nni/b.hpp>\nint a();\n" + body,
         b_h=once + "#include <string>\n#if X\n#include <map>\n#endif\nint b();\n", impl__a_i=once +
@@ -292,7 +292,7 @@ def self_test():
     refused("an include in a conditional", nni_h="#if X\n#include <nni/a.hpp>\n#endif\n", a_h="")
     refused("a cycle", nni_h="#include <nni/a.hpp>\nint n;\n", a_h="#include <nni/nni.hpp>\n")
     refused("code between bodies", nni_h="#if NNI_HEADER_ONLY\nint x;\n#endif\n")
-    refused("a body outside its conditional", nni_h="#include <nni/impl/a.ipp>\n", impl__a_i="")
+    refused("a body outside its conditional", nni_h="#include <nni/impl/a_inl.hpp>\n", impl__a_i="")
     refused("a missing header", nni_h="#include <nni/gone.hpp>\n")
     refused("an open conditional", nni_h="#if X\n")
     for what in wrong:

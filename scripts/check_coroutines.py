@@ -171,7 +171,7 @@ def self_test():
 def main(arguments):
     if arguments == ["--self-test"]:
         return self_test()
-    files = arguments or subprocess.run(["git", "ls-files", "*.hpp", "*.ipp", "*.cpp", ":!tests/compiler"],
+    files = arguments or subprocess.run(["git", "ls-files", "*.hpp", "*.cpp", ":!tests/compiler"],
                                         check=True, capture_output=True, text=True).stdout.split()
     count = 0
     for file in files:

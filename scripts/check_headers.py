@@ -38,7 +38,7 @@ class Tree:
         found, waiting = set(), [name]
         while waiting:
             at = waiting.pop()
-            if at not in found and (with_bodies or not at.endswith(".ipp")):
+            if at not in found and (with_bodies or not at.endswith("_inl.hpp")):
                 found.add(at)
                 waiting += self.includes[at]
         return found

@@ -15,8 +15,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAME = re.compile(r"(?<![\w:<])(?:nni::\w+(?:::\w+)*)|`((?:\w+::)+~?\w+)(?:<[^`]*>)?(?:\(\))?`|`(\w+)\(\)`")
 PATH = re.compile(r"(?<![\w/.<-])((?:docs|tests|scripts|examples|benchmarks|cmake|src|nni)/[\w./-]+\."
-                  r"(?:hpp|ipp|cpp|h|c|py|sh|md|cmake))\b")
-BARE = re.compile(r"`([\w.-]+\.(?:hpp|ipp|cpp|py|sh|md))`")
+                  r"(?:hpp|cpp|h|c|py|sh|md|cmake))\b")
+BARE = re.compile(r"`([\w.-]+\.(?:hpp|cpp|py|sh|md))`")
 FOREIGN = ("std", "boost", "sqlite3")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 FENCE = re.compile(r"^```.*?^```$", re.S | re.M)
@@ -52,7 +52,7 @@ def main():
     files = set(subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, check=True, text=True,
                                capture_output=True).stdout.split("\n"))
     read = {path: (ROOT / path).read_text() for path in sorted(files)
-            if path.endswith((".hpp", ".ipp", ".cpp", ".py", ".md", ".sh", ".c", ".h")) and (ROOT / path).exists()
+            if path.endswith((".hpp", ".cpp", ".py", ".md", ".sh", ".c", ".h")) and (ROOT / path).exists()
             and not path.startswith("single_include/")}
     code = " ".join(text if path.endswith((".py", ".sh")) else COMMENT.sub(" ", text)
                     for path, text in read.items() if not path.endswith((".md", "scripts/doc_names.py")))

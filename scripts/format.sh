@@ -18,7 +18,7 @@ esac
 command -v clang-format-19 >/dev/null || die "clang-format-19 is missing; apt-get install clang-format-19"
 status=0
 # A tracked file may be deleted in the working tree.
-mapfile -t sources < <(git ls-files -- '*.hpp' '*.ipp' '*.cpp' ':!single_include' | xargs ls -d 2>/dev/null)
+mapfile -t sources < <(git ls-files -- '*.hpp' '*.cpp' ':!single_include' | xargs ls -d 2>/dev/null)
 if [ "${1:-}" = --fix ]; then
   clang-format-19 -i "${sources[@]}"
 else
@@ -28,7 +28,7 @@ else
   done
 fi
 
-text=$(git ls-files -- '*.hpp' '*.ipp' '*.cpp' '*.c' '*.py' '*.sh' '*.md' '*.txt' '*.cmake' '*.json' '.ci/run' | xargs ls -d 2>/dev/null)
+text=$(git ls-files -- '*.hpp' '*.cpp' '*.c' '*.py' '*.sh' '*.md' '*.txt' '*.cmake' '*.json' '.ci/run' | xargs ls -d 2>/dev/null)
 if grep -nP '[^\x00-\x7F]' $text; then
   echo "format: only ASCII, please" && status=1
 fi

@@ -1,13 +1,13 @@
 // The ledger and the experiment; its console and its ready compositions have source files of their own.
-#include <nni/experiment/impl/board.ipp>
-#include <nni/experiment/impl/control.ipp>
-#include <nni/experiment/impl/control_core.ipp>
-#include <nni/experiment/impl/import.ipp>
-#include <nni/experiment/impl/options.ipp>
-#include <nni/experiment/impl/settings.ipp>
-#include <nni/experiment/impl/summary.ipp>
-#include <nni/experiment/impl/training_session_options.ipp>
-#include <nni/experiment/impl/trial_job.ipp>
-#include <nni/session/impl/ledger.ipp>
-#include <nni/session/impl/ledger_outage.ipp>
-#include <nni/session/impl/ledger_resume.ipp>
+#include <nni/experiment/control_inl.hpp>
+#include <nni/experiment/detail/board_inl.hpp>
+#include <nni/experiment/detail/control_core_inl.hpp>
+#include <nni/experiment/detail/settings_inl.hpp>
+#include <nni/experiment/import_inl.hpp>
+#include <nni/experiment/options_inl.hpp>
+#include <nni/experiment/summary_inl.hpp>
+#include <nni/ledger/ledger_inl.hpp>
+#include <nni/ledger/ledger_outage_inl.hpp>
+#include <nni/ledger/ledger_resume_inl.hpp>
+#include <nni/session/training_session_options_inl.hpp>
+#include <nni/session/trial_job_inl.hpp>

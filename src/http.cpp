@@ -1,5 +1,5 @@
 // What needs Boost.Beast, in a translation unit of its own: it costs most of the time and memory of a build.
-#include <nni/net/impl/connection.ipp>
-#include <nni/net/impl/server.ipp>
-#include <nni/net/impl/server_core.ipp>
-#include <nni/net/impl/server_types.ipp>
+#include <nni/net/detail/connection_inl.hpp>
+#include <nni/net/detail/server_core_inl.hpp>
+#include <nni/net/detail/server_types_inl.hpp>
+#include <nni/net/server_inl.hpp>

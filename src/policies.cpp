@@ -1,10 +1,10 @@
 // Policies that need no heavy client library.
-#include <nni/assessing/impl/median_stop.ipp>
-#include <nni/platforms/impl/in_process.ipp>
-#include <nni/platforms/impl/in_process_pool.ipp>
-#include <nni/storage/detail/impl/file_watcher.ipp>
-#include <nni/storage/impl/local_directory.ipp>
-#include <nni/tuning/detail/impl/parzen.ipp>
-#include <nni/tuning/impl/grid.ipp>
-#include <nni/tuning/impl/random.ipp>
-#include <nni/tuning/impl/tpe.ipp>
+#include <nni/assessing/median_stop_inl.hpp>
+#include <nni/platforms/detail/in_process_pool_inl.hpp>
+#include <nni/platforms/in_process_inl.hpp>
+#include <nni/storage/detail/file_watcher_inl.hpp>
+#include <nni/storage/local_directory_inl.hpp>
+#include <nni/tuning/detail/parzen_inl.hpp>
+#include <nni/tuning/grid_inl.hpp>
+#include <nni/tuning/random_inl.hpp>
+#include <nni/tuning/tpe_inl.hpp>

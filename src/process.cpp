@@ -1,5 +1,5 @@
 // Processes of this machine: needs nothing but the system.
-#include <nni/process/impl/group.ipp>
-#include <nni/process/impl/identity.ipp>
-#include <nni/process/impl/launcher.ipp>
-#include <nni/process/impl/reaper.ipp>
+#include <nni/process/group_inl.hpp>
+#include <nni/process/identity_inl.hpp>
+#include <nni/process/launcher_inl.hpp>
+#include <nni/process/reaper_inl.hpp>

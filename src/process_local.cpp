@@ -1,6 +1,6 @@
 // Trials as processes of this machine.
-#include <nni/platforms/impl/local.ipp>
-#include <nni/platforms/impl/local_connection.ipp>
-#include <nni/platforms/impl/local_core.ipp>
-#include <nni/platforms/impl/local_metadata.ipp>
-#include <nni/platforms/impl/local_outage.ipp>
+#include <nni/platforms/detail/local_connection_inl.hpp>
+#include <nni/platforms/detail/local_core_inl.hpp>
+#include <nni/platforms/detail/local_metadata_inl.hpp>
+#include <nni/platforms/detail/local_outage_inl.hpp>
+#include <nni/platforms/local_inl.hpp>

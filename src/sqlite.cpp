@@ -1,8 +1,8 @@
 // What needs SQLite, compiled once.
-#include <nni/datastore/detail/impl/sqlite_database.ipp>
-#include <nni/datastore/detail/impl/sqlite_reader.ipp>
-#include <nni/datastore/detail/impl/sqlite_recorder.ipp>
-#include <nni/datastore/detail/impl/sqlite_schema.ipp>
-#include <nni/datastore/detail/impl/sqlite_store.ipp>
-#include <nni/datastore/detail/impl/write_ahead_log.ipp>
-#include <nni/datastore/impl/sqlite.ipp>
+#include <nni/datastore/sqlite/database_inl.hpp>
+#include <nni/datastore/sqlite/reader_inl.hpp>
+#include <nni/datastore/sqlite/recorder_inl.hpp>
+#include <nni/datastore/sqlite/schema_inl.hpp>
+#include <nni/datastore/sqlite/store_inl.hpp>
+#include <nni/datastore/sqlite/write_ahead_log_inl.hpp>
+#include <nni/datastore/sqlite_inl.hpp>

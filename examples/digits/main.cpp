@@ -23,8 +23,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <nni/console/console.hpp>
 #include <nni/datastore/sqlite.hpp>
-#include <nni/experiment/console.hpp>
 #include <nni/experiment/view.hpp>
 #include <nni/nni.hpp>
 #include <nni/platforms/local.hpp>

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <nni/experiment/console_view.hpp>
+#include <nni/console/screen.hpp>
 #include <nni/keeper/run_if_asked.hpp>
 #include <nni/nni.hpp>
 #include <nni/platforms/local.hpp>

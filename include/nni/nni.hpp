@@ -5,8 +5,8 @@
 ///
 /// Parts that need one have headers of their own: nni/datastore/sqlite.hpp (component `nni::sqlite`),
 /// nni/platforms/local.hpp (`nni::process`), nni/transport/http.hpp (`nni::http`). So has what not every program needs:
-/// nni/datastore/journal.hpp, nni/transport/file_tail.hpp, nni/experiment/console.hpp (what people see),
-/// nni/experiment/view.hpp (to look at a finished experiment), nni/experiment/training_session.hpp (for programs with a tuner
+/// nni/datastore/journal.hpp, nni/transport/file_tail.hpp, nni/console/console.hpp (what people see),
+/// nni/experiment/view.hpp (to look at a finished experiment), nni/session/training_session.hpp (for programs with a tuner
 /// of their own) and nni/testing/ (a suite for each concept). Programs that are trials include nni/trial.hpp only.
 
 #include <nni/assessing/median_stop.hpp>

@@ -4023,7 +4023,7 @@ template <Tuner T>
 
 #if NNI_HEADER_ONLY || defined(NNI_IMPLEMENTATION)
 
-// ---- nni/testing/impl/manual_clock.ipp
+// ---- nni/testing/manual_clock_inl.hpp
 
 namespace nni::testing {
 

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <nni/core/printable.hpp>
-#include <nni/keeper/client.hpp>
+#include <nni/keeper/manager/client.hpp>
 #include <nni/keeper/run_if_asked.hpp>
 #include <nni/trial/report.hpp>
 

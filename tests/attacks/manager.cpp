@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include <nni/core/search_space.hpp>
 #include <nni/datastore/sqlite.hpp>
 #include <nni/experiment/experiment.hpp>
 #include <nni/keeper/run_if_asked.hpp>
 #include <nni/platforms/local.hpp>
+#include <nni/space/search_space.hpp>
 #include <nni/transport/http.hpp>
 #include <nni/tuning/random.hpp>
 

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include <nni/concepts/tuner.hpp>
-#include <nni/core/search_space.hpp>
+#include <nni/space/search_space.hpp>
 #include <nni/tuning/grid.hpp>
 #include <nni/tuning/random.hpp>
 #include <nni/tuning/tpe.hpp>

@@ -23,12 +23,12 @@
 #include <thread>
 #include <vector>
 
+#include <nni/channel/protocol.hpp>
 #include <nni/core/error.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/process/identity.hpp>
 #include <nni/trial.hpp>
 #include <nni/trial/link.hpp>
-#include <nni/trial/protocol.hpp>
 
 namespace {
 

@@ -14,10 +14,10 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
-#include <nni/net/http.hpp>
+#include <nni/channel/protocol.hpp>
+#include <nni/channel/server.hpp>
+#include <nni/net/http_parser.hpp>
 #include <nni/net/url.hpp>
-#include <nni/trial/channel_server.hpp>
-#include <nni/trial/protocol.hpp>
 
 using namespace nni;
 using boost::asio::ip::tcp;

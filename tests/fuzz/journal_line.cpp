@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include <nni/datastore/detail/journal_line.hpp>
-#include <nni/datastore/detail/journal_writer.hpp>
+#include <nni/datastore/journal/line.hpp>
+#include <nni/datastore/journal/writer.hpp>
 
 using namespace nni::datastore::detail;
 

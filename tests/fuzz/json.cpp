@@ -6,8 +6,8 @@
 
 #include <boost/json.hpp>
 
-#include <nni/trial/json_scanner.hpp>
-#include <nni/trial/protocol.hpp>
+#include <nni/channel/json_scanner.hpp>
+#include <nni/channel/protocol.hpp>
 
 using namespace std::string_view_literals;
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <nni/core/error.hpp>
-#include <nni/keeper/protocol.hpp>
+#include <nni/keeper/wire/protocol.hpp>
 
 using namespace nni;
 using namespace nni::keeper;

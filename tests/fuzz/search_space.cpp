@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
+#include <nni/channel/protocol.hpp>
 #include <nni/core/error.hpp>
 #include <nni/core/random.hpp>
-#include <nni/core/search_space.hpp>
-#include <nni/trial/protocol.hpp>
+#include <nni/space/search_space.hpp>
 
 using namespace nni;
 

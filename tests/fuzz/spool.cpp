@@ -9,7 +9,7 @@
 #include <string>
 
 #include <nni/core/error.hpp>
-#include <nni/keeper/spool.hpp>
+#include <nni/keeper/process/spool.hpp>
 
 using namespace nni;
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include <nni/trial/protocol.hpp>
+#include <nni/channel/protocol.hpp>
 
 using namespace nni;
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include <nni/core/error.hpp>
-#include <nni/datastore/detail/write_ahead_log.hpp>
+#include <nni/datastore/sqlite/write_ahead_log.hpp>
 
 using namespace nni;
 using namespace nni::datastore::detail;

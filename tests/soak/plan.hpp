@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <nni/core/objectives.hpp>
-#include <nni/core/search_space.hpp>
+#include <nni/space/search_space.hpp>
 
 namespace nni_soak {
 

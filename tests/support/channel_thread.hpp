@@ -22,10 +22,10 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_future.hpp>
 
+#include <nni/channel/protocol.hpp>
+#include <nni/channel/server.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/core/metric.hpp>
-#include <nni/trial/channel_server.hpp>
-#include <nni/trial/protocol.hpp>
 
 namespace nni_test {
 

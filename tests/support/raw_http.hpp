@@ -17,7 +17,7 @@
 #include <boost/asio/write.hpp>
 
 #include <nni/async/awaitable.hpp>
-#include <nni/net/http.hpp>
+#include <nni/net/http_parser.hpp>
 
 namespace nni_test {
 

@@ -82,5 +82,5 @@ static_assert(Assessor<MedianStop>);
 }  // namespace nni::assessing
 
 #if NNI_HEADER_ONLY
-#include <nni/assessing/impl/median_stop.ipp>
+#include <nni/assessing/median_stop_inl.hpp>
 #endif

@@ -6,7 +6,7 @@
 #include <boost/system/error_code.hpp>
 
 #include <nni/async/awaitable.hpp>
-#include <nni/async/outcome.hpp>
+#include <nni/async/detail/outcome.hpp>
 
 namespace nni::async {
 
@@ -85,5 +85,5 @@ awaitable<T> finally(awaitable<T> work, awaitable<void> clean_up) {
 }  // namespace nni::async
 
 #if NNI_HEADER_ONLY
-#include <nni/async/impl/cancellation.ipp>
+#include <nni/async/cancellation_inl.hpp>
 #endif

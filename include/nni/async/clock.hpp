@@ -79,5 +79,5 @@ class ClockRef {
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/async/impl/clock.ipp>
+#include <nni/async/clock_inl.hpp>
 #endif

@@ -6,7 +6,7 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include <nni/async/awaitable.hpp>
-#include <nni/async/waiting.hpp>
+#include <nni/async/detail/waiting.hpp>
 
 namespace nni::async {
 
@@ -78,5 +78,5 @@ class wakeup {
 }  // namespace nni::async
 
 #if NNI_HEADER_ONLY
-#include <nni/async/impl/event.ipp>
+#include <nni/async/event_inl.hpp>
 #endif

@@ -9,7 +9,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include <nni/async/awaitable.hpp>
-#include <nni/async/waiting.hpp>
+#include <nni/async/detail/waiting.hpp>
 
 namespace nni::async {
 
@@ -135,5 +135,5 @@ awaitable<std::optional<T>> mailbox<T>::receive() {
 }  // namespace nni::async
 
 #if NNI_HEADER_ONLY
-#include <nni/async/impl/mailbox.ipp>
+#include <nni/async/mailbox_inl.hpp>
 #endif

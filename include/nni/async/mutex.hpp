@@ -3,7 +3,7 @@
 #include <utility>
 
 #include <nni/async/awaitable.hpp>
-#include <nni/async/waiting.hpp>
+#include <nni/async/detail/waiting.hpp>
 
 namespace nni::async {
 
@@ -90,5 +90,5 @@ class mutex {
 }  // namespace nni::async
 
 #if NNI_HEADER_ONLY
-#include <nni/async/impl/mutex.ipp>
+#include <nni/async/mutex_inl.hpp>
 #endif

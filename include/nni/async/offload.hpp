@@ -10,8 +10,8 @@
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
-#include <nni/async/outcome.hpp>
-#include <nni/async/waiting.hpp>
+#include <nni/async/detail/outcome.hpp>
+#include <nni/async/detail/waiting.hpp>
 
 namespace nni::async {
 
@@ -116,5 +116,5 @@ template <class F, class Hook = NoHook>
 }  // namespace nni::async
 
 #if NNI_HEADER_ONLY
-#include <nni/async/impl/offload.ipp>
+#include <nni/async/offload_inl.hpp>
 #endif

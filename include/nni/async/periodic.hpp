@@ -60,5 +60,5 @@ class periodic {
 }  // namespace nni::async
 
 #if NNI_HEADER_ONLY
-#include <nni/async/impl/periodic.ipp>
+#include <nni/async/periodic_inl.hpp>
 #endif

@@ -11,9 +11,9 @@
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/cancellation.hpp>
-#include <nni/async/child.hpp>
-#include <nni/async/outcome.hpp>
-#include <nni/async/waiting.hpp>
+#include <nni/async/detail/child.hpp>
+#include <nni/async/detail/outcome.hpp>
+#include <nni/async/detail/waiting.hpp>
 
 namespace nni::async {
 
@@ -128,5 +128,5 @@ template <class A, class B>
 }  // namespace nni::async
 
 #if NNI_HEADER_ONLY
-#include <nni/async/impl/race.ipp>
+#include <nni/async/race_inl.hpp>
 #endif

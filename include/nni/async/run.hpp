@@ -6,7 +6,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include <nni/async/awaitable.hpp>
-#include <nni/async/outcome.hpp>
+#include <nni/async/detail/outcome.hpp>
 
 namespace nni::async {
 
@@ -43,5 +43,5 @@ T run(awaitable<T> work) {
 }  // namespace nni::async
 
 #if NNI_HEADER_ONLY
-#include <nni/async/impl/run.ipp>
+#include <nni/async/run_inl.hpp>
 #endif

@@ -77,5 +77,5 @@ class Runtime {
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/async/impl/runtime.ipp>
+#include <nni/async/runtime_inl.hpp>
 #endif

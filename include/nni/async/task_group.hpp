@@ -97,5 +97,5 @@ template <class Body>
 }  // namespace nni::async
 
 #if NNI_HEADER_ONLY
-#include <nni/async/impl/task_group.ipp>
+#include <nni/async/task_group_inl.hpp>
 #endif

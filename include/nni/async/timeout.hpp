@@ -90,5 +90,5 @@ template <class T>
 }  // namespace nni::async
 
 #if NNI_HEADER_ONLY
-#include <nni/async/impl/timeout.ipp>
+#include <nni/async/timeout_inl.hpp>
 #endif

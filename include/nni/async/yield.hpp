@@ -27,5 +27,5 @@ NNI_LAZY [[nodiscard]] awaitable<void> yield(boost::asio::any_io_executor execut
 }  // namespace nni::async
 
 #if NNI_HEADER_ONLY
-#include <nni/async/impl/yield.ipp>
+#include <nni/async/yield_inl.hpp>
 #endif

@@ -5,12 +5,12 @@
 
 #include <nni/async/context.hpp>
 #include <nni/concepts/common.hpp>
-#include <nni/core/event.hpp>
+#include <nni/concepts/roles.hpp>
+#include <nni/core/messages.hpp>
 #include <nni/core/metric.hpp>
 #include <nni/core/objectives.hpp>
-#include <nni/core/roles.hpp>
-#include <nni/core/search_space.hpp>
 #include <nni/core/trial.hpp>
+#include <nni/space/search_space.hpp>
 
 namespace nni {
 

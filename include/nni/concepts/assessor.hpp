@@ -4,10 +4,10 @@
 #include <span>
 
 #include <nni/concepts/role_check.hpp>
+#include <nni/concepts/roles.hpp>
 #include <nni/core/capabilities.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/core/objectives.hpp>
-#include <nni/core/roles.hpp>
 
 namespace nni {
 

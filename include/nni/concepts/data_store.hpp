@@ -7,8 +7,8 @@
 
 #include <nni/async/context.hpp>
 #include <nni/concepts/common.hpp>
+#include <nni/concepts/roles.hpp>
 #include <nni/concepts/trouble.hpp>
-#include <nni/core/roles.hpp>
 #include <nni/core/store_event.hpp>
 
 namespace nni {

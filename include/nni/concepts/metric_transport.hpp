@@ -4,11 +4,11 @@
 
 #include <nni/async/context.hpp>
 #include <nni/concepts/common.hpp>
+#include <nni/concepts/roles.hpp>
 #include <nni/concepts/storage.hpp>
-#include <nni/core/event.hpp>
 #include <nni/core/ids.hpp>
+#include <nni/core/messages.hpp>
 #include <nni/core/parameters.hpp>
-#include <nni/core/roles.hpp>
 #include <nni/core/trial.hpp>
 
 namespace nni {

@@ -11,7 +11,7 @@ namespace nni {
 /// can be checked and used without Asio.
 ///
 /// @tparam P  policy type
-/// @tparam R  a tag of nni/core/roles.hpp
+/// @tparam R  a tag of nni/concepts/roles.hpp
 template <class P, class R>
 concept PlaysRole = std::same_as<typename std::remove_cvref_t<P>::role, R>;
 

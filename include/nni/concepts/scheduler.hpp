@@ -3,8 +3,8 @@
 #include <concepts>
 
 #include <nni/concepts/common.hpp>
+#include <nni/concepts/roles.hpp>
 #include <nni/core/resources.hpp>
-#include <nni/core/roles.hpp>
 
 namespace nni {
 

@@ -9,9 +9,9 @@
 
 #include <nni/async/context.hpp>
 #include <nni/concepts/common.hpp>
+#include <nni/concepts/roles.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/core/mount.hpp>
-#include <nni/core/roles.hpp>
 #include <nni/core/time.hpp>
 
 namespace nni {

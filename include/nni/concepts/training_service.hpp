@@ -12,11 +12,11 @@
 #include <nni/async/context.hpp>
 #include <nni/concepts/common.hpp>
 #include <nni/concepts/metric_transport.hpp>
+#include <nni/concepts/roles.hpp>
 #include <nni/core/capabilities.hpp>
-#include <nni/core/event.hpp>
 #include <nni/core/ids.hpp>
+#include <nni/core/messages.hpp>
 #include <nni/core/resources.hpp>
-#include <nni/core/roles.hpp>
 #include <nni/core/time.hpp>
 #include <nni/core/trial.hpp>
 
@@ -51,7 +51,7 @@ namespace nni {
 ///     for this experiment and is in none of them is unknown to its records; it is stopped, and no later submission of
 ///     a run of the same name takes it, or anything that it reported, for its own.
 ///
-/// What else it may have, and is called if it does: `set_experiment_directory` (nni/experiment/place.hpp), before `start`;
+/// What else it may have, and is called if it does: `set_experiment_directory` (nni/experiment/detail/place.hpp), before `start`;
 /// `std::string remark()`, after `start`: a sentence that people should read; `on_trouble(TroubleListener)`: whom to tell
 /// why nothing goes on for now; `set_experiment_life(const std::string& life, bool can_resume)`, before `start`: a random
 /// id of the experiment that stays the same over its resumes, and whether a later manager can resume it at all;

@@ -4,12 +4,12 @@
 #include <optional>
 
 #include <nni/concepts/role_check.hpp>
+#include <nni/concepts/roles.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/core/objectives.hpp>
 #include <nni/core/parameters.hpp>
-#include <nni/core/roles.hpp>
-#include <nni/core/search_space.hpp>
 #include <nni/core/trial.hpp>
+#include <nni/space/search_space.hpp>
 
 namespace nni {
 

@@ -29,5 +29,5 @@ namespace detail {
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/core/impl/decimal.ipp>
+#include <nni/core/decimal_inl.hpp>
 #endif

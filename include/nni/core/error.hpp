@@ -159,5 +159,5 @@ std::string describe(std::exception_ptr failure);
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/core/impl/error.ipp>
+#include <nni/core/error_inl.hpp>
 #endif

@@ -33,5 +33,5 @@ decltype(auto) call_foreign(std::string_view whose, const Call& call) {
 }  // namespace nni::detail
 
 #if NNI_HEADER_ONLY
-#include <nni/core/impl/foreign_call.ipp>
+#include <nni/core/foreign_call_inl.hpp>
 #endif

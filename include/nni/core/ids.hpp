@@ -111,5 +111,5 @@ struct std::hash<nni::RunId> {
 };
 
 #if NNI_HEADER_ONLY
-#include <nni/core/impl/ids.ipp>
+#include <nni/core/ids_inl.hpp>
 #endif

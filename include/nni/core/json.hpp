@@ -49,5 +49,5 @@ void append_json_integer(std::string& text, std::int64_t value);
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/core/impl/json.ipp>
+#include <nni/core/json_inl.hpp>
 #endif

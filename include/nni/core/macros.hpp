@@ -21,7 +21,7 @@
   inline
 #endif
 
-// `NNI_INLINE` stands before a body of an .ipp file. `NNI_LAZY` stands before the declaration of a function that a small
+// `NNI_INLINE` stands before a body of a file whose name ends in `_inl.hpp`. `NNI_LAZY` stands before the declaration of a function that a small
 // program does not call, and `NNI_LAZY_BODY` before its body (`NNI_LAZY NNI_INLINE` where the body is the declaration):
 // where bodies are compiled once they mean nothing, in header-only mode they make a function template that nobody gives
 // arguments. g++ compiles every inline coroutine that it has read, used or not, and everything that it awaits; of other

@@ -55,5 +55,5 @@ class Metric {
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/core/impl/metric.ipp>
+#include <nni/core/metric_inl.hpp>
 #endif

@@ -169,5 +169,5 @@ T Parameters::get(std::string_view name) const {
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/core/impl/parameters.ipp>
+#include <nni/core/parameters_inl.hpp>
 #endif

@@ -39,5 +39,5 @@ enum class LineEnds {
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/core/impl/printable.ipp>
+#include <nni/core/printable_inl.hpp>
 #endif

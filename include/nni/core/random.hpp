@@ -100,5 +100,5 @@ class CounterRandom {
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/core/impl/random.ipp>
+#include <nni/core/random_inl.hpp>
 #endif

@@ -36,5 +36,5 @@ struct Backoff {
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/core/impl/retry.ipp>
+#include <nni/core/retry_inl.hpp>
 #endif

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include <nni/core/event.hpp>
 #include <nni/core/ids.hpp>
+#include <nni/core/messages.hpp>
 #include <nni/core/metric.hpp>
 #include <nni/core/objectives.hpp>
 #include <nni/core/parameters.hpp>

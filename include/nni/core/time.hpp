@@ -46,5 +46,5 @@ using SteadyPoint = std::chrono::steady_clock::time_point;
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/core/impl/time.ipp>
+#include <nni/core/time_inl.hpp>
 #endif

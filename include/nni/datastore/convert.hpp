@@ -152,5 +152,5 @@ Converted convert(From&& from, To&& to, ExperimentId id) {
 }  // namespace nni::datastore
 
 #if NNI_HEADER_ONLY
-#include <nni/datastore/impl/convert.ipp>
+#include <nni/datastore/convert_inl.hpp>
 #endif

@@ -117,5 +117,5 @@ static_assert(DataStore<Journal>);
 }  // namespace nni::datastore
 
 #if NNI_HEADER_ONLY
-#include <nni/datastore/impl/journal.ipp>
+#include <nni/datastore/journal_inl.hpp>
 #endif

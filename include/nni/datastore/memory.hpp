@@ -66,5 +66,5 @@ static_assert(DataStore<Memory>);
 }  // namespace nni::datastore
 
 #if NNI_HEADER_ONLY
-#include <nni/datastore/impl/memory.ipp>
+#include <nni/datastore/memory_inl.hpp>
 #endif

@@ -9,20 +9,13 @@
 #include <vector>
 
 #include <nni/concepts/data_store.hpp>
+#include <nni/datastore/sqlite_options.hpp>
 
 namespace nni::datastore {
 
 namespace detail {
 class SqliteStore;
 }
-
-/// Settings of the SQLite store.
-struct SqliteOptions {
-  std::filesystem::path directory = "nni-experiments";  ///< parent of the experiments' directories; made if missing
-  bool read_only = false;                               ///< only look, also while another process owns the experiment
-  std::string vfs{};     ///< name of the SQLite file layer ("VFS") to use; empty: SQLite's own for this system
-  int log_pages = 4000;  ///< pages of 4 KiB by which the log may grow before they are moved into the file; 1 or more
-};
 
 /// Keeps records in `<directory>/<experiment id>/db/nni.sqlite`.
 ///
@@ -115,5 +108,5 @@ static_assert(DataStore<Sqlite>);
 }  // namespace nni::datastore
 
 #if NNI_HEADER_ONLY
-#include <nni/datastore/impl/sqlite.ipp>
+#include <nni/datastore/sqlite_inl.hpp>
 #endif

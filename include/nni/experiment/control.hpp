@@ -10,9 +10,9 @@
 
 #include <nni/core/ids.hpp>
 #include <nni/core/macros.hpp>
-#include <nni/core/search_space.hpp>
 #include <nni/core/time.hpp>
 #include <nni/experiment/observer.hpp>
+#include <nni/space/search_space.hpp>
 
 namespace nni {
 
@@ -135,5 +135,5 @@ class Control {
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/experiment/impl/control.ipp>
+#include <nni/experiment/control_inl.hpp>
 #endif

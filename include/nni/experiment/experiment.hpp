@@ -20,27 +20,27 @@
 #include <nni/async/runtime.hpp>
 #include <nni/concepts/advisor.hpp>
 #include <nni/concepts/assessor.hpp>
+#include <nni/concepts/check.hpp>
 #include <nni/concepts/data_store.hpp>
 #include <nni/concepts/metric_transport.hpp>
+#include <nni/concepts/policy_set.hpp>
 #include <nni/concepts/scheduler.hpp>
 #include <nni/concepts/storage.hpp>
 #include <nni/concepts/training_service.hpp>
 #include <nni/concepts/tuner.hpp>
 #include <nni/datastore/memory.hpp>
 #include <nni/experiment/control.hpp>
-#include <nni/experiment/control_core.hpp>
-#include <nni/experiment/engine.hpp>
-#include <nni/experiment/history.hpp>
+#include <nni/experiment/detail/control_core.hpp>
+#include <nni/experiment/detail/engine.hpp>
+#include <nni/experiment/detail/history.hpp>
+#include <nni/experiment/detail/place.hpp>
+#include <nni/experiment/detail/settings.hpp>
 #include <nni/experiment/import.hpp>
 #include <nni/experiment/observer.hpp>
 #include <nni/experiment/options.hpp>
-#include <nni/experiment/place.hpp>
-#include <nni/experiment/settings.hpp>
 #include <nni/experiment/summary.hpp>
+#include <nni/ledger/ledger.hpp>
 #include <nni/scheduling/unlimited.hpp>
-#include <nni/session/ledger.hpp>
-#include <nni/session/policy_check.hpp>
-#include <nni/session/policy_set.hpp>
 #include <nni/storage/local_directory.hpp>
 #include <nni/transport/carried.hpp>
 #include <nni/tuning/as_advisor.hpp>
@@ -282,6 +282,6 @@ Experiment(First, Rest...) -> Experiment<detail::OptionsComeFirst>;
 
 }  // namespace nni
 
-#include <nni/experiment/experiment_parts.hpp>
-#include <nni/experiment/experiment_resume.hpp>
-#include <nni/experiment/experiment_run.hpp>
+#include <nni/experiment/detail/experiment_parts.hpp>
+#include <nni/experiment/detail/experiment_resume.hpp>
+#include <nni/experiment/detail/experiment_run.hpp>

@@ -10,7 +10,7 @@
 #include <nni/core/error.hpp>
 #include <nni/core/macros.hpp>
 #include <nni/core/store_event.hpp>
-#include <nni/experiment/history.hpp>
+#include <nni/experiment/detail/history.hpp>
 
 namespace nni {
 
@@ -89,5 +89,5 @@ template <DataStore Store>
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/experiment/impl/import.ipp>
+#include <nni/experiment/import_inl.hpp>
 #endif

@@ -11,9 +11,9 @@
 #include <nni/core/log.hpp>
 #include <nni/core/objectives.hpp>
 #include <nni/core/retry.hpp>
-#include <nni/core/search_space.hpp>
 #include <nni/core/time.hpp>
 #include <nni/core/trial.hpp>
+#include <nni/space/search_space.hpp>
 
 namespace nni {
 
@@ -110,5 +110,5 @@ void check_duration(const char* key, const std::optional<Duration>& duration, Pr
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/experiment/impl/options.ipp>
+#include <nni/experiment/options_inl.hpp>
 #endif

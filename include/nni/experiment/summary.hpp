@@ -9,10 +9,10 @@
 #include <nni/core/ids.hpp>
 #include <nni/core/macros.hpp>
 #include <nni/core/objectives.hpp>
-#include <nni/core/outcome.hpp>
 #include <nni/core/status.hpp>
 #include <nni/core/time.hpp>
 #include <nni/core/trial.hpp>
+#include <nni/ledger/outcome.hpp>
 
 namespace nni {
 
@@ -69,5 +69,5 @@ class Summary {
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/experiment/impl/summary.ipp>
+#include <nni/experiment/summary_inl.hpp>
 #endif

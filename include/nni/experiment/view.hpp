@@ -17,11 +17,11 @@
 #include <nni/concepts/data_store.hpp>
 #include <nni/core/error.hpp>
 #include <nni/core/ids.hpp>
-#include <nni/experiment/board.hpp>
-#include <nni/experiment/history.hpp>
+#include <nni/experiment/detail/board.hpp>
+#include <nni/experiment/detail/history.hpp>
 #include <nni/experiment/options.hpp>
 #include <nni/experiment/summary.hpp>
-#include <nni/session/ledger.hpp>
+#include <nni/ledger/ledger.hpp>
 
 namespace nni {
 
@@ -91,5 +91,5 @@ template <DataStore Store>
 }  // namespace nni
 
 #if NNI_HEADER_ONLY
-#include <nni/experiment/impl/view.ipp>
+#include <nni/experiment/view_inl.hpp>
 #endif

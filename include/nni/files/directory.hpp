@@ -66,5 +66,5 @@ void own_subdirectory(System& system, const std::filesystem::path& directory, mo
 }  // namespace nni::files
 
 #if NNI_HEADER_ONLY
-#include <nni/files/impl/directory.ipp>
+#include <nni/files/directory_inl.hpp>
 #endif

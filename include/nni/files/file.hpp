@@ -103,5 +103,5 @@ class File {
 }  // namespace nni::files
 
 #if NNI_HEADER_ONLY
-#include <nni/files/impl/file.ipp>
+#include <nni/files/file_inl.hpp>
 #endif

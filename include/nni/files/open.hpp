@@ -86,5 +86,5 @@ enum class Refusal : std::uint8_t {
 }  // namespace nni::files
 
 #if NNI_HEADER_ONLY
-#include <nni/files/impl/open.ipp>
+#include <nni/files/open_inl.hpp>
 #endif

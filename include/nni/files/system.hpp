@@ -67,5 +67,5 @@ class System {
 }  // namespace nni::files
 
 #if NNI_HEADER_ONLY
-#include <nni/files/impl/system.ipp>
+#include <nni/files/system_inl.hpp>
 #endif

@@ -23,17 +23,8 @@ namespace nni::keeper {
 /// @returns  the exit code with which `main` shall return at once; nothing when the program was started by a user
 NNI_NEEDS_PROCESS([[nodiscard]] std::optional<int> run_if_asked(int argc, char** argv));
 
-/// True when `run_if_asked` was called in this process: the program can be started as a keeper.
-[[nodiscard]] bool can_serve_as_keeper() noexcept;
-
-/// First line that a program writes which is to be a keeper. One that ends after it, and says nothing else, was killed.
-inline constexpr std::string_view keeper_begins = "begins\n";
-
-/// First argument of a program that shall be a keeper.
-inline constexpr const char* serve_argument = "--nni-keeper-serve";
-
 }  // namespace nni::keeper
 
 #if NNI_HEADER_ONLY && NNI_WITH_PROCESS
-#include <nni/keeper/impl/run_if_asked.ipp>
+#include <nni/keeper/run_if_asked_inl.hpp>
 #endif

@@ -15,7 +15,7 @@
 #include <nni/core/log.hpp>
 #include <nni/core/macros.hpp>
 #include <nni/core/time.hpp>
-#include <nni/net/request_budget.hpp>
+#include <nni/net/detail/request_budget.hpp>
 
 namespace nni::net {
 
@@ -178,5 +178,5 @@ class Server {
 }  // namespace nni::net
 
 #if NNI_HEADER_ONLY
-#include <nni/net/impl/server.ipp>
+#include <nni/net/server_inl.hpp>
 #endif

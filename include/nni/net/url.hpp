@@ -35,5 +35,5 @@ class Url {
 }  // namespace nni::net
 
 #if NNI_HEADER_ONLY
-#include <nni/net/impl/url.ipp>
+#include <nni/net/url_inl.hpp>
 #endif

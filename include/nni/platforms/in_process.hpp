@@ -10,11 +10,11 @@
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
+#include <nni/concepts/roles.hpp>
 #include <nni/core/capabilities.hpp>
-#include <nni/core/event.hpp>
+#include <nni/core/messages.hpp>
 #include <nni/core/mount.hpp>
 #include <nni/core/resources.hpp>
-#include <nni/core/roles.hpp>
 #include <nni/core/trial.hpp>
 #include <nni/platforms/trial_handle.hpp>
 
@@ -126,5 +126,5 @@ class InProcess {
 }  // namespace nni::platforms
 
 #if NNI_HEADER_ONLY
-#include <nni/platforms/impl/in_process.ipp>
+#include <nni/platforms/in_process_inl.hpp>
 #endif

@@ -11,12 +11,12 @@
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
+#include <nni/concepts/roles.hpp>
 #include <nni/concepts/trouble.hpp>
 #include <nni/core/capabilities.hpp>
-#include <nni/core/event.hpp>
+#include <nni/core/messages.hpp>
 #include <nni/core/mount.hpp>
 #include <nni/core/resources.hpp>
-#include <nni/core/roles.hpp>
 #include <nni/core/trial.hpp>
 
 namespace nni::platforms {
@@ -145,5 +145,5 @@ class Local {
 }  // namespace nni::platforms
 
 #if NNI_HEADER_ONLY && NNI_WITH_PROCESS
-#include <nni/platforms/impl/local.ipp>
+#include <nni/platforms/local_inl.hpp>
 #endif

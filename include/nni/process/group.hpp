@@ -52,5 +52,5 @@ struct ProcessWithVariable {
 }  // namespace nni::process
 
 #if NNI_HEADER_ONLY
-#include <nni/process/impl/group.ipp>
+#include <nni/process/group_inl.hpp>
 #endif

@@ -72,5 +72,5 @@ class StartClock {
 }  // namespace nni::process
 
 #if NNI_HEADER_ONLY
-#include <nni/process/impl/identity.ipp>
+#include <nni/process/identity_inl.hpp>
 #endif

@@ -85,5 +85,5 @@ void raise_file_limit() noexcept;
 }  // namespace nni::process
 
 #if NNI_HEADER_ONLY
-#include <nni/process/impl/launcher.ipp>
+#include <nni/process/launcher_inl.hpp>
 #endif

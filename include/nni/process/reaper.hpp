@@ -60,5 +60,5 @@ class Reaper {
 }  // namespace nni::process
 
 #if NNI_HEADER_ONLY
-#include <nni/process/impl/reaper.ipp>
+#include <nni/process/reaper_inl.hpp>
 #endif

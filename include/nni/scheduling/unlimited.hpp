@@ -1,7 +1,7 @@
 #pragma once
 
+#include <nni/concepts/roles.hpp>
 #include <nni/core/resources.hpp>
-#include <nni/core/roles.hpp>
 
 namespace nni::scheduling {
 

@@ -9,10 +9,10 @@
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
+#include <nni/concepts/roles.hpp>
 #include <nni/concepts/storage.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/core/mount.hpp>
-#include <nni/core/roles.hpp>
 
 namespace nni::storage {
 
@@ -75,5 +75,5 @@ static_assert(WatchableStorage<LocalDirectory>);
 }  // namespace nni::storage
 
 #if NNI_HEADER_ONLY
-#include <nni/storage/impl/local_directory.ipp>
+#include <nni/storage/local_directory_inl.hpp>
 #endif

@@ -9,7 +9,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include <nni/async/awaitable.hpp>
-#include <nni/async/outcome.hpp>
+#include <nni/async/detail/outcome.hpp>
 #include <nni/core/time.hpp>
 
 namespace nni::testing {
@@ -98,5 +98,5 @@ class ManualClock {
 }  // namespace nni::testing
 
 #if NNI_HEADER_ONLY
-#include <nni/testing/impl/manual_clock.ipp>
+#include <nni/testing/manual_clock_inl.hpp>
 #endif

@@ -16,7 +16,7 @@
 #include <nni/async/timeout.hpp>
 #include <nni/concepts/metric_transport.hpp>
 #include <nni/core/error.hpp>
-#include <nni/core/event.hpp>
+#include <nni/core/messages.hpp>
 #include <nni/core/time.hpp>
 #include <nni/testing/checks.hpp>
 

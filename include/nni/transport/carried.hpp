@@ -2,8 +2,8 @@
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
+#include <nni/concepts/roles.hpp>
 #include <nni/core/ids.hpp>
-#include <nni/core/roles.hpp>
 #include <nni/core/trial.hpp>
 
 namespace nni::transport {

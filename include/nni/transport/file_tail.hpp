@@ -9,13 +9,13 @@
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
+#include <nni/concepts/roles.hpp>
 #include <nni/concepts/storage.hpp>
-#include <nni/core/event.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/core/macros.hpp>
+#include <nni/core/messages.hpp>
 #include <nni/core/mount.hpp>
 #include <nni/core/parameters.hpp>
-#include <nni/core/roles.hpp>
 #include <nni/core/time.hpp>
 #include <nni/core/trial.hpp>
 #include <nni/transport/detail/tail_core.hpp>
@@ -107,5 +107,5 @@ class FileTail {
 }  // namespace nni::transport
 
 #if NNI_HEADER_ONLY
-#include <nni/transport/impl/file_tail.ipp>
+#include <nni/transport/file_tail_inl.hpp>
 #endif

@@ -9,11 +9,11 @@
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
-#include <nni/core/event.hpp>
+#include <nni/concepts/roles.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/core/macros.hpp>
+#include <nni/core/messages.hpp>
 #include <nni/core/parameters.hpp>
-#include <nni/core/roles.hpp>
 #include <nni/core/time.hpp>
 #include <nni/core/trial.hpp>
 
@@ -112,5 +112,5 @@ class Http {
 }  // namespace nni::transport
 
 #if NNI_HEADER_ONLY
-#include <nni/transport/impl/http.ipp>
+#include <nni/transport/http_inl.hpp>
 #endif

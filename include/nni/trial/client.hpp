@@ -84,5 +84,5 @@ class Client {
 }  // namespace nni::trial
 
 #if NNI_HEADER_ONLY
-#include <nni/trial/impl/client.ipp>
+#include <nni/trial/client_inl.hpp>
 #endif

@@ -95,5 +95,5 @@ class Courier {
 }  // namespace nni::trial
 
 #if NNI_HEADER_ONLY
-#include <nni/trial/impl/courier.ipp>
+#include <nni/trial/courier_inl.hpp>
 #endif

@@ -9,7 +9,7 @@
 
 #include <nni/core/macros.hpp>
 #include <nni/core/time.hpp>
-#include <nni/net/http.hpp>
+#include <nni/net/http_parser.hpp>
 #include <nni/net/url.hpp>
 
 namespace nni::trial {
@@ -75,5 +75,5 @@ class Link {
 }  // namespace nni::trial
 
 #if NNI_HEADER_ONLY
-#include <nni/trial/impl/link.ipp>
+#include <nni/trial/link_inl.hpp>
 #endif

@@ -29,5 +29,5 @@ int report_main(int argc, const char* const* argv);
 }  // namespace nni::trial
 
 #if NNI_HEADER_ONLY
-#include <nni/trial/impl/report.ipp>
+#include <nni/trial/report_inl.hpp>
 #endif

@@ -31,5 +31,5 @@ class Settings {
 }  // namespace nni::trial
 
 #if NNI_HEADER_ONLY
-#include <nni/trial/impl/settings.ipp>
+#include <nni/trial/settings_inl.hpp>
 #endif

@@ -81,5 +81,5 @@ void stand_alone(Parameters parameters);
 }  // namespace nni::trial
 
 #if NNI_HEADER_ONLY
-#include <nni/trial/impl/trial.ipp>
+#include <nni/trial/trial_inl.hpp>
 #endif

@@ -12,12 +12,12 @@
 #include <nni/async/context.hpp>
 #include <nni/async/event.hpp>
 #include <nni/concepts/assessor.hpp>
+#include <nni/concepts/roles.hpp>
 #include <nni/concepts/tuner.hpp>
-#include <nni/core/event.hpp>
 #include <nni/core/foreign_call.hpp>
+#include <nni/core/messages.hpp>
 #include <nni/core/metric.hpp>
 #include <nni/core/queue.hpp>
-#include <nni/core/roles.hpp>
 #include <nni/core/store_event.hpp>
 
 namespace nni::tuning {

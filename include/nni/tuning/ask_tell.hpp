@@ -13,7 +13,7 @@
 #include <nni/concepts/tuner.hpp>
 #include <nni/core/error.hpp>
 #include <nni/core/objectives.hpp>
-#include <nni/core/search_space.hpp>
+#include <nni/space/search_space.hpp>
 #include <nni/tuning/suggested.hpp>
 
 namespace nni::tuning {

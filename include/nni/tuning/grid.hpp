@@ -10,7 +10,7 @@
 
 #include <nni/concepts/tuner.hpp>
 #include <nni/core/macros.hpp>
-#include <nni/core/search_space.hpp>
+#include <nni/space/search_space.hpp>
 #include <nni/tuning/detail/elsewhere.hpp>
 
 namespace nni::tuning {
@@ -101,5 +101,5 @@ static_assert(Tuner<Grid>);
 }  // namespace nni::tuning
 
 #if NNI_HEADER_ONLY
-#include <nni/tuning/impl/grid.ipp>
+#include <nni/tuning/grid_inl.hpp>
 #endif

@@ -6,7 +6,7 @@
 
 #include <nni/concepts/tuner.hpp>
 #include <nni/core/random.hpp>
-#include <nni/core/search_space.hpp>
+#include <nni/space/search_space.hpp>
 #include <nni/tuning/detail/elsewhere.hpp>
 #include <nni/tuning/detail/unvisited.hpp>
 
@@ -79,5 +79,5 @@ static_assert(Tuner<Random>);
 }  // namespace nni::tuning
 
 #if NNI_HEADER_ONLY
-#include <nni/tuning/impl/random.ipp>
+#include <nni/tuning/random_inl.hpp>
 #endif

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include <nni/core/parameters.hpp>
-#include <nni/core/search_space.hpp>
+#include <nni/space/search_space.hpp>
 
 namespace nni::tuning {
 

@@ -13,7 +13,7 @@
 #include <nni/concepts/tuner.hpp>
 #include <nni/core/macros.hpp>
 #include <nni/core/random.hpp>
-#include <nni/core/search_space.hpp>
+#include <nni/space/search_space.hpp>
 #include <nni/tuning/detail/parzen.hpp>
 #include <nni/tuning/detail/unvisited.hpp>
 
@@ -175,5 +175,5 @@ static_assert(Tuner<Tpe>);
 }  // namespace nni::tuning
 
 #if NNI_HEADER_ONLY
-#include <nni/tuning/impl/tpe.ipp>
+#include <nni/tuning/tpe_inl.hpp>
 #endif

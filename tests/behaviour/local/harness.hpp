@@ -37,9 +37,9 @@
 
 #include <nni/async/awaitable.hpp>
 #include <nni/core/error.hpp>
-#include <nni/core/event.hpp>
-#include <nni/keeper/client.hpp>
-#include <nni/keeper/keeper.hpp>
+#include <nni/core/messages.hpp>
+#include <nni/keeper/manager/client.hpp>
+#include <nni/keeper/process/keeper.hpp>
 #include <nni/platforms/local.hpp>
 #include <nni/process/group.hpp>
 #include <nni/process/identity.hpp>

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 
 #include <nni/async/offload.hpp>
-#include <nni/keeper/launch.hpp>
+#include <nni/keeper/manager/launch.hpp>
 
 using namespace nni;
 using namespace nni_test;

@@ -10,8 +10,8 @@
 #include <set>
 
 #include <nni/datastore/journal.hpp>
-#include <nni/experiment/training_session.hpp>
 #include <nni/nni.hpp>
+#include <nni/session/training_session.hpp>
 
 using namespace nni;
 using namespace nni_test;

@@ -10,9 +10,9 @@
 
 #include <nni/async/event.hpp>
 #include <nni/async/offload.hpp>
-#include <nni/keeper/launch.hpp>
-#include <nni/keeper/protocol.hpp>
+#include <nni/keeper/manager/launch.hpp>
 #include <nni/keeper/run_if_asked.hpp>
+#include <nni/keeper/wire/protocol.hpp>
 
 using namespace nni;
 using namespace nni_test;

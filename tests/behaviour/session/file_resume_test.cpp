@@ -9,11 +9,11 @@
 #include <vector>
 
 #include <nni/async/event.hpp>
+#include <nni/channel/protocol.hpp>
 #include <nni/datastore/sqlite.hpp>
-#include <nni/experiment/training_session.hpp>
+#include <nni/session/training_session.hpp>
 #include <nni/storage/local_directory.hpp>
 #include <nni/transport/file_tail.hpp>
-#include <nni/trial/protocol.hpp>
 
 using namespace nni;
 

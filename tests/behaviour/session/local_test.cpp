@@ -11,8 +11,8 @@
 #include <vector>
 
 #include <nni/core/error.hpp>
-#include <nni/experiment/training_session.hpp>
 #include <nni/platforms/local.hpp>
+#include <nni/session/training_session.hpp>
 #include <nni/transport/file_tail.hpp>
 #include <nni/transport/http.hpp>
 

@@ -6,9 +6,9 @@
 #include <boost/json.hpp>
 
 #include <nni/core/error.hpp>
-#include <nni/experiment/training_session.hpp>
 #include <nni/platforms/in_process.hpp>
 #include <nni/platforms/local.hpp>
+#include <nni/session/training_session.hpp>
 #include <nni/testing/configurable_conformance.hpp>
 
 using namespace nni;

@@ -12,8 +12,8 @@
 #include <boost/json.hpp>
 
 #include <nni/core/error.hpp>
-#include <nni/experiment/training_session.hpp>
 #include <nni/platforms/in_process.hpp>
+#include <nni/session/training_session.hpp>
 
 using namespace nni;
 

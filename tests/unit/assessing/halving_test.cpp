@@ -14,7 +14,7 @@
 #include <nni/async/runtime.hpp>
 #include <nni/core/json.hpp>
 #include <nni/core/random.hpp>
-#include <nni/core/search_space.hpp>
+#include <nni/space/search_space.hpp>
 #include <nni/testing/assessor_conformance.hpp>
 #include <nni/tuning/as_advisor.hpp>
 #include <nni/tuning/random.hpp>

@@ -15,7 +15,7 @@
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/cancellation.hpp>
-#include <nni/async/child.hpp>
+#include <nni/async/detail/child.hpp>
 #include <nni/async/event.hpp>
 #include <nni/core/error.hpp>
 

@@ -1,6 +1,6 @@
 #include "support/catch.hpp"
 
-#include <nni/datastore/detail/commit_pace.hpp>
+#include <nni/datastore/common/commit_pace.hpp>
 
 using namespace std::chrono_literals;
 using nni::Duration;

@@ -12,12 +12,12 @@
 #include <nni/async/runtime.hpp>
 #include <nni/core/error.hpp>
 #include <nni/datastore/convert.hpp>
-#include <nni/datastore/detail/journal_writer.hpp>
 #include <nni/datastore/journal.hpp>
+#include <nni/datastore/journal/writer.hpp>
 #include <nni/testing/store_script.hpp>
 #if NNI_WITH_SQLITE
-#include <nni/datastore/detail/write_ahead_log.hpp>
 #include <nni/datastore/sqlite.hpp>
+#include <nni/datastore/sqlite/write_ahead_log.hpp>
 
 #include "unit/datastore/sqlite_files.hpp"
 #endif

@@ -7,8 +7,8 @@
 #include <boost/json.hpp>
 
 #include <nni/core/checksum.hpp>
-#include <nni/datastore/detail/journal_line.hpp>
-#include <nni/datastore/detail/journal_writer.hpp>
+#include <nni/datastore/journal/line.hpp>
+#include <nni/datastore/journal/writer.hpp>
 #include <nni/testing/store_script.hpp>
 
 using namespace nni;

@@ -10,9 +10,9 @@
 
 #include <nni/async/runtime.hpp>
 #include <nni/core/error.hpp>
-#include <nni/datastore/detail/journal_line.hpp>
-#include <nni/datastore/detail/journal_writer.hpp>
 #include <nni/datastore/journal.hpp>
+#include <nni/datastore/journal/line.hpp>
+#include <nni/datastore/journal/writer.hpp>
 #include <nni/testing/manual_clock.hpp>
 #include <nni/testing/store_script.hpp>
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include <nni/core/error.hpp>
-#include <nni/datastore/detail/owner_lock.hpp>
+#include <nni/datastore/common/owner_lock.hpp>
 
 #include "support/temporary_directory.hpp"
 

@@ -11,7 +11,7 @@
 
 #include <nni/async/runtime.hpp>
 #include <nni/core/error.hpp>
-#include <nni/datastore/detail/record_lane.hpp>
+#include <nni/datastore/common/record_lane.hpp>
 #include <nni/testing/store_script.hpp>
 
 using namespace nni;

@@ -11,7 +11,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include <nni/experiment/control_core.hpp>
+#include <nni/experiment/detail/control_core.hpp>
 
 using namespace nni;
 using nni::detail::ControlCore;

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include <nni/experiment/settings.hpp>
+#include <nni/experiment/detail/settings.hpp>
 
 using namespace nni;
 using namespace std::chrono_literals;

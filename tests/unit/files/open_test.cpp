@@ -12,7 +12,7 @@
 #include <string>
 
 #include <nni/core/error.hpp>
-#include <nni/experiment/place.hpp>
+#include <nni/experiment/detail/place.hpp>
 #include <nni/files/directory.hpp>
 #include <nni/files/file.hpp>
 #include <nni/files/open.hpp>

@@ -13,9 +13,9 @@
 
 #include <nni/async/event.hpp>
 #include <nni/core/error.hpp>
-#include <nni/keeper/keeper.hpp>
-#include <nni/keeper/lock.hpp>
-#include <nni/keeper/spool.hpp>
+#include <nni/keeper/process/keeper.hpp>
+#include <nni/keeper/process/spool.hpp>
+#include <nni/keeper/wire/lock.hpp>
 
 using namespace nni;
 

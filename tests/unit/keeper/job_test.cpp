@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <nni/keeper/job.hpp>
+#include <nni/keeper/process/job.hpp>
 
 using namespace nni;
 using namespace nni::keeper;

@@ -26,8 +26,8 @@
 
 #include <nni/async/event.hpp>
 #include <nni/core/error.hpp>
-#include <nni/keeper/keeper.hpp>
-#include <nni/keeper/session.hpp>
+#include <nni/keeper/process/connection.hpp>
+#include <nni/keeper/process/keeper.hpp>
 #include <nni/process/group.hpp>
 
 using namespace nni;

@@ -16,10 +16,10 @@
 
 #include <nni/async/event.hpp>
 #include <nni/core/error.hpp>
-#include <nni/keeper/keeper.hpp>
-#include <nni/keeper/lock.hpp>
-#include <nni/keeper/peer.hpp>
-#include <nni/keeper/session.hpp>
+#include <nni/keeper/process/connection.hpp>
+#include <nni/keeper/process/keeper.hpp>
+#include <nni/keeper/wire/lock.hpp>
+#include <nni/keeper/wire/peer.hpp>
 
 using namespace nni;
 using keeper::Keeper;

@@ -11,7 +11,7 @@
 #include <boost/asio/local/connect_pair.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 
-#include <nni/keeper/link.hpp>
+#include <nni/keeper/wire/link.hpp>
 
 using namespace nni;
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include <nni/core/error.hpp>
-#include <nni/keeper/spool.hpp>
+#include <nni/keeper/process/spool.hpp>
 
 #include "support/failing_files.hpp"
 #include "support/recording_files.hpp"

@@ -17,8 +17,8 @@
 
 #include <nni/core/error.hpp>
 #include <nni/files/system.hpp>
-#include <nni/keeper/spool.hpp>
-#include <nni/keeper/wire.hpp>
+#include <nni/keeper/process/spool.hpp>
+#include <nni/keeper/wire/encoding.hpp>
 
 using namespace nni;
 using keeper::Spool;

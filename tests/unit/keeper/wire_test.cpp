@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include <nni/keeper/protocol.hpp>
-#include <nni/keeper/wire.hpp>
+#include <nni/keeper/wire/encoding.hpp>
+#include <nni/keeper/wire/protocol.hpp>
 
 using namespace nni;
 using namespace nni::keeper;

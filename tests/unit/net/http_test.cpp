@@ -3,7 +3,7 @@
 #include <random>
 #include <string>
 
-#include <nni/net/http.hpp>
+#include <nni/net/http_parser.hpp>
 
 using nni::net::BodyFraming;
 using nni::net::ChunkDecoder;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <nni/channel/protocol.hpp>
 #include <nni/net/url.hpp>
 #include <nni/storage/local_directory.hpp>
 #include <nni/testing/transport_conformance.hpp>
@@ -22,7 +23,6 @@
 #include <nni/transport/http.hpp>
 #include <nni/trial/courier.hpp>
 #include <nni/trial/link.hpp>
-#include <nni/trial/protocol.hpp>
 
 using namespace nni;
 

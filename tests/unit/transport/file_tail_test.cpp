@@ -15,10 +15,10 @@
 
 #include <nni/async/event.hpp>
 #include <nni/async/task_group.hpp>
+#include <nni/channel/protocol.hpp>
 #include <nni/core/error.hpp>
 #include <nni/storage/local_directory.hpp>
 #include <nni/transport/file_tail.hpp>
-#include <nni/trial/protocol.hpp>
 
 using namespace nni;
 using nni::storage::LocalDirectory;

@@ -17,10 +17,10 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
 
+#include <nni/channel/protocol.hpp>
 #include <nni/core/error.hpp>
 #include <nni/net/server.hpp>
 #include <nni/trial/client.hpp>
-#include <nni/trial/protocol.hpp>
 
 using namespace nni;
 using namespace nni::trial;

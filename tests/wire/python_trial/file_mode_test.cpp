@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include <nni/experiment/training_session.hpp>
 #include <nni/nni.hpp>
 #include <nni/platforms/local.hpp>
+#include <nni/session/training_session.hpp>
 #include <nni/transport/file_tail.hpp>
 
 using namespace nni;

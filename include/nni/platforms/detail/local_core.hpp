@@ -15,13 +15,13 @@
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
 #include <nni/async/event.hpp>
-#include <nni/core/event.hpp>
 #include <nni/core/ids.hpp>
+#include <nni/core/messages.hpp>
 #include <nni/core/trial.hpp>
-#include <nni/keeper/client.hpp>
-#include <nni/keeper/keeper.hpp>
-#include <nni/keeper/protocol.hpp>
-#include <nni/keeper/session.hpp>
+#include <nni/keeper/manager/client.hpp>
+#include <nni/keeper/process/connection.hpp>
+#include <nni/keeper/process/keeper.hpp>
+#include <nni/keeper/wire/protocol.hpp>
 #include <nni/platforms/local.hpp>
 
 #if NNI_WITH_PROCESS

@@ -37,5 +37,5 @@ class FileWatcher {
 }  // namespace nni::storage::detail
 
 #if NNI_HEADER_ONLY
-#include <nni/storage/detail/impl/file_watcher.ipp>
+#include <nni/storage/detail/file_watcher_inl.hpp>
 #endif

@@ -13,7 +13,7 @@
 #include <nni/async/timeout.hpp>
 #include <nni/concepts/training_service.hpp>
 #include <nni/core/error.hpp>
-#include <nni/core/event.hpp>
+#include <nni/core/messages.hpp>
 #include <nni/testing/detail/supervised_case.hpp>
 #include <nni/testing/service_trials.hpp>
 

@@ -13,7 +13,7 @@
 
 #include <boost/asio/post.hpp>
 
-#include <nni/async/child.hpp>
+#include <nni/async/detail/child.hpp>
 #include <nni/async/runtime.hpp>
 #include <nni/async/timeout.hpp>
 #include <nni/core/error.hpp>

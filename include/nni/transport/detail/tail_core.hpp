@@ -15,14 +15,14 @@
 #include <nni/async/context.hpp>
 #include <nni/async/event.hpp>
 #include <nni/async/task_group.hpp>
+#include <nni/channel/metrics_file.hpp>
 #include <nni/concepts/storage.hpp>
-#include <nni/core/event.hpp>
 #include <nni/core/ids.hpp>
+#include <nni/core/messages.hpp>
 #include <nni/core/mount.hpp>
 #include <nni/core/queue.hpp>
 #include <nni/core/time.hpp>
 #include <nni/core/trial.hpp>
-#include <nni/trial/metrics_file.hpp>
 
 namespace nni::transport::detail {
 
@@ -109,5 +109,5 @@ class TailCore : public std::enable_shared_from_this<TailCore> {
 }  // namespace nni::transport::detail
 
 #if NNI_HEADER_ONLY
-#include <nni/transport/detail/impl/tail_core.ipp>
+#include <nni/transport/detail/tail_core_inl.hpp>
 #endif

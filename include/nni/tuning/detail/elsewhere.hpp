@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <nni/core/parameters.hpp>
-#include <nni/core/search_space.hpp>
+#include <nni/space/search_space.hpp>
 
 namespace nni::tuning::detail {
 

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include <nni/core/axis.hpp>
 #include <nni/core/macros.hpp>
 #include <nni/core/random.hpp>
+#include <nni/space/axis.hpp>
 
 namespace nni::tuning::detail {
 
@@ -122,5 +122,5 @@ class Parzen {
 }  // namespace nni::tuning::detail
 
 #if NNI_HEADER_ONLY
-#include <nni/tuning/detail/impl/parzen.ipp>
+#include <nni/tuning/detail/parzen_inl.hpp>
 #endif

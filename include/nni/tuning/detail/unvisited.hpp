@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include <nni/core/search_space.hpp>
+#include <nni/space/search_space.hpp>
 
 namespace nni::tuning::detail {
 

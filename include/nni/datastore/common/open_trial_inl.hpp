@@ -1,0 +1,125 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <nni/datastore/common/open_trial.hpp>
+
+namespace nni::datastore::detail {
+
+NNI_INLINE void OpenTrial::ordered(const TrialOrdered& event) {
+  detail.trial = event.trial;
+  detail.parameter = event.parameter;
+  detail.status = TrialJobStatus::waiting;
+  detail.submit_time = event.at;
+}
+
+NNI_INLINE void OpenTrial::intended(const RunIntended& event) {
+  // Whoever opens a trial again after its end gives it all of its retries.
+  if (is_terminal(detail.status)) retries = losses = 0;
+  if (has_run) {
+    // What the last attempt left behind does not describe this one.
+    detail.start_time.reset();
+    detail.final_value.reset();
+    detail.job = {};
+    detail.url.clear();
+    detail.working_directory.clear();
+    detail.tags.clear();
+    detail.message.clear();
+    // It may have ended for good, and is tried again because somebody asked.
+    detail.end_time.reset();
+    detail.exit_code.reset();
+    detail.signal.reset();
+    detail.is_early_stopped = false;
+    started_at.reset();
+    ended_at.reset();
+    end = {};
+    seen = {};
+  }
+  attempt = event.run.attempt;
+  has_run = true;
+  run_open = true;
+  intended_at = event.at;
+  placement = event.placement;
+  detail.attempts = std::max(detail.attempts, attempt + 1);
+  detail.environment = event.placement.node;
+  detail.status = TrialJobStatus::waiting;
+}
+
+NNI_INLINE void OpenTrial::started(const RunStarted& event) {
+  has_run = true;
+  started_at = event.started.at;
+  detail.status = TrialJobStatus::running;
+  detail.start_time = event.started.at;
+  detail.job = event.started.job;
+  detail.url = event.started.url;
+  detail.working_directory = event.started.working_directory;
+  detail.tags = event.started.tags;
+}
+
+NNI_INLINE bool OpenTrial::received(const Metric& metric) {
+  if (!seen.insert(metric)) return false;
+  // A value that comes after the end is kept, but the outcome was told without it.
+  if (metric.kind == MetricKind::final && !detail.final_value && !is_terminal(detail.status))
+    detail.final_value = metric.value;
+  return true;
+}
+
+NNI_INLINE void OpenTrial::ended(const RunEnded& event) {
+  if (event.run.attempt > attempt) attempt = event.run.attempt;
+  has_run = true;
+  run_open = false;
+  ended_at = event.at;
+  end = event.end;
+  retries = event.retries;
+  losses = event.losses;
+  pause = event.pause;
+  detail.status = event.status;
+  detail.message = event.end.message;
+  if (!event.final_attempt) {
+    detail.start_time.reset();
+    detail.final_value.reset();
+    return;
+  }
+  detail.attempts = std::max(detail.attempts, attempt + 1);
+  // One that is ended while it waits for another attempt is seen through the last.
+  detail.start_time = started_at;
+  detail.end_time = event.at;
+  detail.is_early_stopped = event.status == TrialJobStatus::early_stopped;
+  detail.exit_code.reset();
+  detail.signal.reset();
+  if (event.end.kind == EndKind::exited) detail.exit_code = event.end.code;
+  if (event.end.kind == EndKind::signalled) detail.signal = event.end.code;
+}
+
+NNI_INLINE UnfinishedTrial OpenTrial::unfinished(std::span<const Metric> values) const {
+  UnfinishedTrial result;
+  result.trial = detail.trial;
+  result.parameter = detail.parameter;
+  result.parameters = detail.parameters;
+  result.attempts = detail.attempts;
+  result.retries = retries;
+  result.losses = losses;
+  if (!run_open) {
+    result.pause = pause;
+    result.ended_at = ended_at.value_or(TimePoint{});
+    if (ended_at) result.last_end = end;
+    return result;
+  }
+  Intent& intent = result.open_run.emplace();
+  intent.run = RunId{detail.trial, attempt};
+  intent.at = intended_at.value_or(TimePoint{});
+  intent.job = detail.job;
+  intent.started = started_at.has_value();
+  intent.placement = placement;
+  result.final_value = detail.final_value;
+  for (const Metric& metric : values) result.seen.insert(metric);
+  for (const Metric& metric : values) {
+    if (metric.kind != MetricKind::intermediate) continue;
+    result.history.push_back(metric.scalar().value_or(std::nan("")));
+  }
+  return result;
+}
+
+}  // namespace nni::datastore::detail

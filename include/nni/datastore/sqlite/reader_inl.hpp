@@ -1,0 +1,408 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <exception>
+#include <iterator>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+
+#include <boost/json.hpp>
+
+#include <nni/core/json.hpp>
+#include <nni/datastore/common/tags.hpp>
+#include <nni/datastore/sqlite/reader.hpp>
+
+#if NNI_WITH_SQLITE
+
+namespace nni::datastore::detail {
+
+inline constexpr std::string_view record_before = "\"parameters\": ";
+inline constexpr std::string_view record_behind = ", \"parameter_index\": 0}";
+
+NNI_INLINE std::string parameter_record(ParameterId id, const Parameters& parameters) {
+  std::string text;
+  text.reserve(parameters.text().size() + 112);
+  text += "{\"parameter_id\": ";
+  append_json_integer(text, static_cast<std::int64_t>(id.value));
+  text += ", \"parameter_source\": \"algorithm\", ";
+  text += record_before;
+  text += parameters.text();
+  text += record_behind;
+  return text;
+}
+
+NNI_INLINE Error damaged_record(std::string_view what, std::string_view text) {
+  return Error(
+      Errc::store_corrupt,
+      "the data store holds " + std::string(what) + " that cannot be read: " + std::string(text.substr(0, 200)));
+}
+
+NNI_INLINE Parameters parameters_of_record(std::string_view record) {
+  // Verbatim, as it was written: parsing would lose the spelling of numbers.
+  const std::size_t begin = record.find(record_before);
+  if (begin != std::string_view::npos && record.ends_with(record_behind)) {
+    const std::string_view text = record.substr(begin + record_before.size());
+    return Parameters(std::string(text.substr(0, text.size() - record_behind.size())));
+  }
+  boost::system::error_code failure;
+  const json::value parsed = parse_json(record, failure);
+  const json::object* members = failure ? nullptr : parsed.if_object();
+  const json::value* parameters = members != nullptr ? members->if_contains("parameters") : nullptr;
+  if (parameters == nullptr) throw damaged_record("a parameter record", record);
+  return Parameters(to_json_text(*parameters));
+}
+
+NNI_INLINE std::string placement_text(const Placement& placement) {
+  if (placement.node.empty() && !placement.gpus) return {};
+  json::object text;
+  text["node"] = placement.node;
+  if (placement.gpus) text["gpus"] = json::array(placement.gpus->begin(), placement.gpus->end());
+  return to_json_text(json::value(std::move(text)));
+}
+
+NNI_INLINE Placement parse_placement(std::string_view text) {
+  Placement placement;
+  if (text.empty()) return placement;
+  try {
+    boost::system::error_code failure;
+    const json::value parsed = parse_json(text, failure);
+    if (failure) throw damaged_record("a placement", text);
+    placement.node = std::string(parsed.at("node").as_string());
+    if (const json::value* gpus = parsed.as_object().if_contains("gpus"))
+      placement.gpus = json::value_to<std::vector<int>>(*gpus);
+  } catch (const std::exception&) {  // what Boost.JSON throws depends on its version
+    throw damaged_record("a placement", text);
+  }
+  return placement;
+}
+
+NNI_INLINE std::string json_string_content(std::string_view text) {
+  if (text.size() >= 2 && text.front() == '"' && text.back() == '"' && text.find('\\') == std::string_view::npos)
+    return std::string(text.substr(1, text.size() - 2));
+  boost::system::error_code failure;
+  const json::value parsed = parse_json(text, failure);
+  if (failure || !parsed.is_string()) throw damaged_record("a metric", text);
+  return std::string(parsed.get_string());
+}
+
+NNI_INLINE EndKind parse_end_kind(std::string_view name) {
+  for (std::uint8_t kind = 0; kind <= static_cast<std::uint8_t>(EndKind::lost); ++kind)
+    if (to_string(static_cast<EndKind>(kind)) == name) return static_cast<EndKind>(kind);
+  throw damaged_record("an end of a run", name);
+}
+
+NNI_INLINE StopReason parse_stop_reason(std::string_view name) {
+  for (std::uint8_t why = 0; why <= static_cast<std::uint8_t>(StopReason::experiment_end); ++why)
+    if (to_string(static_cast<StopReason>(why)) == name) return static_cast<StopReason>(why);
+  throw damaged_record("a reason to stop", name);
+}
+
+NNI_INLINE MetricKind parse_metric_kind(std::string_view name) {
+  for (const MetricKind kind : {MetricKind::intermediate, MetricKind::final})
+    if (to_string(kind) == name) return kind;
+  throw damaged_record("the kind of a value", name);
+}
+
+// The joins follow row numbers, so a page is a walk along three trees at once.
+inline constexpr std::string_view select_trials =
+    "SELECT t.number, t.parameter, t.ordered_at, t.event_row, t.status, t.attempts, t.final_value, e.data, "
+    "e.trialJobId,"
+    " r.attempt, r.session, r.intended_at, r.placement, r.job, r.started_at, r.url, r.directory, r.ended_at, r.ended,"
+    " r.code, r.why, r.message, r.metrics_first, r.metrics_last, r.retries, r.pause_ns, r.losses, r.tags, e.rowid"
+    " FROM nni_trials t LEFT JOIN TrialJobEvent e ON e.rowid = t.event_row"
+    " LEFT JOIN nni_runs r ON r.trial = t.number AND r.attempt = t.attempts - 1 WHERE ";
+
+NNI_INLINE SqliteReader::SqliteReader(Database& database)
+    : database_(database),
+      one_trial_(database.prepare(std::string(select_trials) + "t.number = ?")),
+      page_(database.prepare(std::string(select_trials) + "t.number > ? ORDER BY t.number LIMIT ?")),
+      page_in_state_(
+          database.prepare(std::string(select_trials) + "t.number > ? AND t.status = ? ORDER BY t.number LIMIT ?")),
+      // Values of other trials that ran at the same time lie in between.
+      current_metrics_(database.prepare("SELECT timestamp, type, sequence, data FROM MetricData"
+                                        " WHERE rowid BETWEEN ? AND ? AND +trialJobId = ? ORDER BY rowid")),
+      earlier_metrics_(database.prepare("SELECT attempt, timestamp, type, sequence, data FROM nni_earlier_metrics"
+                                        " WHERE trial = ? ORDER BY attempt, position")),
+      values_between_(database_.prepare("SELECT trialJobId, data FROM MetricData WHERE rowid BETWEEN ? AND ?"
+                                        " AND +type = 'PERIODICAL' ORDER BY rowid")) {}
+
+NNI_INLINE StoredTrial read_trial(const Statement& row) {
+  const auto time = [&row](int column) -> std::optional<TimePoint> {
+    if (row.is_null(column)) return std::nullopt;
+    return from_epoch_ms(row.integer(column));
+  };
+  StoredTrial result;
+  OpenTrial& trial = result.trial;
+  TrialJobDetail& detail = trial.detail;
+  detail.trial = TrialId{static_cast<std::uint64_t>(row.integer(0))};
+  detail.parameter = ParameterId{static_cast<std::uint64_t>(row.integer(1))};
+  detail.submit_time = time(2);
+  result.event_row = row.integer(3);
+  const auto status = parse_trial_status(row.text(4));
+  if (!status) throw damaged_record("a trial's status", row.text(4));
+  const std::int64_t attempts = row.integer(5);
+  // Every trial has the event of its order; one without it would be left out of a page, and of a copy.
+  if (row.is_null(28)) throw damaged_record("a trial without its first event", to_string(detail.trial));
+  if (attempts < 0 || attempts > std::numeric_limits<std::int32_t>::max())
+    throw damaged_record("a count of attempts", row.text(5));
+  detail.attempts = static_cast<std::uint32_t>(attempts);
+  if (!row.is_null(6)) detail.final_value = std::string(row.text(6));
+  detail.parameters = parameters_of_record(row.text(7));
+  result.id = row.text(8);
+  detail.status = *status;
+  if (row.is_null(9)) return result;
+
+  trial.has_run = true;
+  trial.attempt = static_cast<std::uint32_t>(row.integer(9));
+  result.session = row.integer(10);
+  trial.intended_at = time(11);
+  trial.placement = parse_placement(row.text(12));
+  detail.environment = trial.placement.node;
+  detail.job = JobId(std::string(row.text(13)));
+  trial.started_at = time(14);
+  if (detail.status == TrialJobStatus::running || is_terminal(detail.status)) detail.start_time = trial.started_at;
+  detail.url = row.text(15);
+  detail.working_directory = row.text(16);
+  trial.ended_at = time(17);
+  result.metrics_first = row.integer(22);
+  result.metrics_last = row.integer(23);
+  trial.retries = static_cast<std::uint32_t>(row.integer(24));
+  trial.pause = Duration(row.integer(25));
+  trial.losses = static_cast<std::uint32_t>(row.integer(26));
+  if (!row.is_null(27)) {
+    std::optional<std::vector<std::string>> tags = parse_tags(row.text(27));
+    if (!tags) throw damaged_record("the tags of a run", row.text(27));
+    detail.tags = std::move(*tags);
+  }
+  trial.run_open = trial.intended_at && !trial.ended_at;
+  if (!trial.ended_at) return result;
+
+  trial.end = JobEnd(parse_end_kind(row.text(18)), static_cast<int>(row.integer(19)), std::string(row.text(21)));
+  if (!row.is_null(20)) trial.end.why = parse_stop_reason(row.text(20));
+  detail.message = trial.end.message;
+  if (!is_terminal(detail.status)) return result;
+  detail.end_time = trial.ended_at;
+  detail.is_early_stopped = detail.status == TrialJobStatus::early_stopped;
+  if (trial.end.kind == EndKind::exited) detail.exit_code = trial.end.code;
+  if (trial.end.kind == EndKind::signalled) detail.signal = trial.end.code;
+  return result;
+}
+
+NNI_INLINE std::optional<StoredTrial> SqliteReader::row_of(TrialId trial) {
+  const RowScope scope(one_trial_);
+  one_trial_.integer(1, static_cast<std::int64_t>(trial.number));
+  if (!one_trial_.next()) return std::nullopt;
+  return read_trial(one_trial_);
+}
+
+NNI_INLINE std::vector<Metric> SqliteReader::current_metrics(const StoredTrial& trial) {
+  std::vector<Metric> result;
+  if (trial.metrics_first == 0) return result;
+  Statement& row = current_metrics_;
+  const RowScope scope(row);
+  row.integer(1, trial.metrics_first).integer(2, trial.metrics_last).text(3, trial.id);
+  const RunId run{trial.trial.detail.trial, trial.trial.attempt};
+  while (row.next())
+    result.emplace_back(run, parse_metric_kind(row.text(1)), static_cast<std::uint32_t>(row.integer(2)),
+                        json_string_content(row.text(3)), from_epoch_ms(row.integer(0)));
+  return result;
+}
+
+NNI_INLINE std::optional<StoredTrial> SqliteReader::stored(TrialId trial) {
+  std::optional<StoredTrial> result = row_of(trial);
+  if (result)
+    for (const Metric& metric : current_metrics(*result)) result->trial.seen.insert(metric);
+  return result;
+}
+
+NNI_INLINE std::optional<TrialJobDetail> SqliteReader::load(TrialId trial) {
+  std::optional<StoredTrial> found = row_of(trial);
+  if (!found) return std::nullopt;
+  return std::move(found->trial.detail);
+}
+
+NNI_INLINE std::vector<Metric> SqliteReader::metrics(TrialId trial) {
+  std::vector<Metric> result;
+  const std::optional<StoredTrial> found = row_of(trial);
+  if (!found) return result;
+  if (found->trial.attempt > 0) {
+    Statement& row = earlier_metrics_;
+    const RowScope scope(row);
+    row.integer(1, static_cast<std::int64_t>(trial.number));
+    while (row.next())
+      result.emplace_back(
+          RunId{trial, static_cast<std::uint32_t>(row.integer(0))}, parse_metric_kind(row.text(2)),
+          static_cast<std::uint32_t>(row.integer(3)), json_string_content(row.text(4)), from_epoch_ms(row.integer(1)));
+  }
+  std::vector<Metric> current = current_metrics(*found);
+  result.insert(result.end(), std::make_move_iterator(current.begin()), std::make_move_iterator(current.end()));
+  return result;
+}
+
+/// One row more than a page has, which tells whether there are more.
+NNI_INLINE std::int64_t sqlite_limit(std::size_t rows) {
+  constexpr std::size_t most = std::numeric_limits<std::int64_t>::max() - 1;
+  return static_cast<std::int64_t>(std::min(rows, most)) + 1;
+}
+
+NNI_INLINE std::vector<TrialId> SqliteReader::best_trials(const TrialQuery& query) {
+  if (!is_terminal(query.status.value_or(TrialJobStatus::succeeded))) return {};
+  // The comparison with NULL leaves out trials without a finite number. Ids alone are sorted, rows follow later.
+  Statement row = database_.prepare(
+      *query.best == Direction::minimize
+          ? "SELECT number FROM nni_trials WHERE final_number NOTNULL AND status = ? ORDER BY final_number, number "
+            "LIMIT ?"
+          : "SELECT number FROM nni_trials WHERE final_number NOTNULL AND status = ? ORDER BY final_number DESC, "
+            "number LIMIT ?");
+  row.text(1, to_string(query.status.value_or(TrialJobStatus::succeeded)));
+  row.integer(2, sqlite_limit(query.limit));
+  std::vector<TrialId> result;
+  while (row.next()) result.push_back(TrialId{static_cast<std::uint64_t>(row.integer(0))});
+  return result;
+}
+
+NNI_INLINE TrialPage SqliteReader::best(const TrialQuery& query) {
+  TrialPage page;
+  for (const TrialId trial : best_trials(query))
+    if (page.trials.size() < query.limit) {
+      std::optional<StoredTrial> found = row_of(trial);
+      if (!found) throw damaged_record("a trial that cannot be found again", to_string(trial));
+      page.trials.push_back(std::move(found->trial.detail));
+    } else {
+      page.more = true;
+    }
+  return page;
+}
+
+NNI_INLINE TrialPage SqliteReader::page(const TrialQuery& query) {
+  // One view of the file, so that a chosen trial is still there.
+  Transaction view(database_, Transaction::Kind::reading);
+  if (query.best) return best(query);
+  Statement& row = query.status ? page_in_state_ : page_;
+  const RowScope scope(row);
+  int index = 1;
+  row.integer(index++, static_cast<std::int64_t>(query.after.number));
+  if (query.status) row.text(index++, to_string(*query.status));
+  row.integer(index, sqlite_limit(query.limit));
+  TrialPage page;
+  std::vector<StoredTrial> rows;
+  while (row.next())
+    if (page.trials.size() < query.limit) {
+      StoredTrial stored = read_trial(row);
+      page.trials.push_back(std::move(stored.trial.detail));
+      if (query.histories) rows.push_back(std::move(stored));
+    } else {
+      page.more = true;
+    }
+  if (query.histories) add_histories(page, rows);
+  return page;
+}
+
+// Trials that ran side by side have their values among each other, so they are read in one walk over all of them.
+NNI_INLINE void SqliteReader::add_histories(TrialPage& page, const std::vector<StoredTrial>& rows) {
+  page.histories.resize(rows.size());
+  std::unordered_map<std::string_view, std::size_t> places;
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+  for (std::size_t at = 0; at < rows.size(); ++at) {
+    if (rows[at].metrics_first == 0) continue;
+    places.emplace(rows[at].id, at);
+    ranges.emplace_back(rows[at].metrics_first, rows[at].metrics_last);
+  }
+  std::sort(ranges.begin(), ranges.end());
+  for (std::size_t at = 0; at < ranges.size();) {
+    const std::int64_t first = ranges[at].first;
+    std::int64_t last = ranges[at].second;
+    // What lies far apart, because a trial was tried again later, is not worth the way between.
+    for (++at; at < ranges.size() && ranges[at].first <= last + 1000; ++at) last = std::max(last, ranges[at].second);
+    const RowScope scope(values_between_);
+    values_between_.integer(1, first).integer(2, last);
+    while (values_between_.next()) {
+      const auto place = places.find(values_between_.text(0));
+      if (place == places.end()) continue;
+      const std::optional<double> number = metric_scalar(json_string_content(values_between_.text(1)));
+      if (number && std::isfinite(*number)) page.histories[place->second].push_back(*number);
+    }
+  }
+}
+
+NNI_INLINE ProfileChanged SqliteReader::profile() {
+  ProfileChanged result;
+  Statement row = database_.prepare(
+      "SELECT p.params, p.id, p.startTime, p.endTime, p.logDir, p.nextSequenceId, x.name, x.seed, x.status, x.message,"
+      " x.duration_ns FROM ExperimentProfile p, nni_experiment x WHERE x.rowid = 1 ORDER BY p.revision DESC LIMIT 1");
+  if (!row.next()) return result;
+  result.params = row.text(0);
+  result.id = ExperimentId(std::string(row.text(1)));
+  result.start_time = from_epoch_ms(row.integer(2));
+  if (!row.is_null(3)) result.end_time = from_epoch_ms(row.integer(3));
+  result.log_directory = row.text(4);
+  result.next_sequence = static_cast<std::uint64_t>(row.integer(5));
+  result.name = row.text(6);
+  result.seed = std::bit_cast<std::uint64_t>(row.integer(7));
+  const auto status = parse_experiment_status(row.text(8));
+  if (!status) throw damaged_record("an experiment's status", row.text(8));
+  result.status = *status;
+  result.message = row.text(9);
+  result.exec_duration = Duration(row.integer(10));
+  Statement settings = database_.prepare("SELECT value FROM nni_meta WHERE key = 'settings'");
+  if (settings.next()) result.settings = settings.text(0);
+  return result;
+}
+
+NNI_INLINE std::vector<ResultImported> SqliteReader::imported() {
+  std::vector<ResultImported> results;
+  Statement row = database_.prepare("SELECT parameters, value, history, after FROM nni_imported ORDER BY number");
+  while (row.next()) {
+    ResultImported& result = results.emplace_back();
+    result.parameters = Parameters(std::string(row.text(0)));
+    result.value = row.real(1);
+    result.after = static_cast<std::uint64_t>(row.integer(3));
+    boost::system::error_code failure;
+    const json::value history = parse_json(row.text(2), failure);
+    const json::array* values = failure ? nullptr : history.if_array();
+    if (values == nullptr) throw damaged_record("an imported result", row.text(2));
+    for (const json::value& value : *values) {
+      result.history.push_back(value.to_number<double>(failure));
+      if (failure) throw damaged_record("an imported result", row.text(2));
+    }
+  }
+  return results;
+}
+
+NNI_INLINE ExperimentSnapshot SqliteReader::snapshot(std::vector<StoredTrial>* open) {
+  // One view of the file, whatever its owner writes meanwhile.
+  Transaction view(database_, Transaction::Kind::reading);
+  ExperimentSnapshot result;
+  result.profile = profile();
+  result.imported = imported();
+  std::vector<TrialId> unfinished;
+  Statement row = database_.prepare("SELECT number, status FROM nni_trials ORDER BY number");
+  while (row.next()) {
+    if (row.integer(0) <= 0) throw damaged_record("the number of a trial", row.text(0));
+    const TrialId trial{static_cast<std::uint64_t>(row.integer(0))};
+    const auto status = parse_trial_status(row.text(1));
+    if (!status) throw damaged_record("a trial's status", row.text(1));
+    result.trials = trial.number;
+    if (is_terminal(*status))
+      ++result.by_status[static_cast<std::size_t>(*status)];
+    else
+      unfinished.push_back(trial);
+  }
+  result.exists = result.trials > 0 || database_.number("SELECT count(*) FROM nni_experiment") > 0;
+  for (const TrialId trial : unfinished) {
+    std::optional<StoredTrial> found = row_of(trial);
+    if (!found) throw damaged_record("a trial without its first event", to_string(trial));
+    const std::vector<Metric> values = current_metrics(*found);
+    for (const Metric& metric : values) found->trial.seen.insert(metric);
+    result.unfinished.push_back(found->trial.unfinished(values));
+    if (open != nullptr) open->push_back(std::move(*found));
+  }
+  return result;  // the view ends here; there is nothing to commit
+}
+
+}  // namespace nni::datastore::detail
+
+#endif

@@ -1,0 +1,382 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include <nni/async/cancellation.hpp>
+#include <nni/core/crash_point.hpp>
+#include <nni/core/json.hpp>
+#include <nni/datastore/common/tags.hpp>
+#include <nni/datastore/sqlite/recorder.hpp>
+#include <nni/datastore/sqlite/schema.hpp>
+
+#if NNI_WITH_SQLITE
+
+namespace nni::datastore::detail {
+
+/// Room for the text of a value that is kept between values; a larger one gives back what it took.
+inline constexpr std::size_t kept_scratch = 1024 * 1024;
+
+/// Opens a store file for writing, in the journal mode that this store needs.
+NNI_INLINE Database& prepared(Database& database) {
+  const bool known = SqliteSchema::exists(database);
+  // A commit is handed to the kernel (written); `sync` brings it to the disk (synced).
+  database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16000");
+  if (!known) {
+    Transaction all(database, Transaction::Kind::writing);
+    SqliteSchema::create(database);
+    NNI_CRASH_POINT("creation of the store");
+    all.commit();
+    NNI_CRASH_POINT("creation of the store");
+  }
+  return database;
+}
+
+NNI_INLINE SqliteRecorder::SqliteRecorder(
+    const std::filesystem::path& file, OwnerLock lock, Owner self, const SqliteOptions& options)
+    : lock_(std::move(lock)),
+      database_(file, Database::Mode::create, options.vfs),
+      reader_(prepared(database_)),
+      log_(std::in_place, database_),
+      identity_(file),
+      log_identity_(log_->path()),
+      self_(std::move(self)),
+      log_pages_(std::max(1, options.log_pages)),
+      begin_(database_.prepare("BEGIN IMMEDIATE")),
+      commit_(database_.prepare("COMMIT")),
+      insert_event_(database_.prepare("INSERT INTO TrialJobEvent VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
+      insert_metric_(database_.prepare("INSERT INTO MetricData VALUES (?, ?, ?, ?, ?, ?)")),
+      put_trial_(database_.prepare("REPLACE INTO nni_trials VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
+      put_run_(database_.prepare(
+          "REPLACE INTO nni_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
+  database_.keep_log_on_close();  // `finish` empties it
+  // A log that an earlier process left may hold what that process could not sync, and only it was told so.
+  require_whole(file, log_->write_again(0));
+}
+
+NNI_INLINE ExperimentSnapshot SqliteRecorder::restore() {
+  open_.clear();
+  changed_.clear();
+  std::vector<StoredTrial> open;
+  ExperimentSnapshot snapshot = reader_.snapshot(&open);
+  for (StoredTrial& trial : open) {
+    const std::uint64_t number = trial.trial.detail.trial.number;
+    trial.trial.detail.parameters = {};  // in the file; it is not needed for recording
+    open_.emplace(number, std::move(trial));
+  }
+  trials_ = snapshot.trials;
+  revision_ = database_.number("SELECT max(revision) FROM ExperimentProfile");
+  indexed_ = SqliteSchema::has_indexes(database_);
+  return snapshot;
+}
+
+// Without its log the database lacks what was committed last, and what goes there now would be found by nobody.
+NNI_INLINE void SqliteRecorder::require_files() const {
+  identity_.require(database_.file());
+  log_identity_.require(log_->path());
+}
+
+NNI_INLINE void SqliteRecorder::record(std::span<const StoreEvent> events, TimePoint now) {
+  require_files();
+  begin_.execute();
+  half_recorded_ = true;
+  try {
+    if (session_ == 0) begin_session(now);
+    if (indexed_ && trials_ > SqliteSchema::indexed_trials) {
+      SqliteSchema::drop_indexes(database_);
+      indexed_ = false;
+    }
+    for (const StoreEvent& event : events) std::visit([this](const auto& what) { take(what); }, event);
+    write_changes();
+    NNI_CRASH_POINT("before commit");
+    commit_.execute();
+    half_recorded_ = false;
+    NNI_CRASH_POINT("committed");
+    NNI_CRASH_POINTS_KEPT();
+  } catch (...) {
+    if (database_.failed_in_files()) log_->doubt();
+    database_.roll_back();
+    throw;
+  }
+}
+
+NNI_INLINE void SqliteRecorder::sync() {
+  require_files();
+  const std::lock_guard one(log_use_);
+  log_->require_certain();
+  log_->sync();
+}
+
+NNI_INLINE void SqliteRecorder::recover() {
+  // First the log: SQLite reads from it.
+  if (log_->doubtful()) static_cast<void>(log_->write_again(database_.needed_frames()));
+  if (half_recorded_) {
+    static_cast<void>(restore());
+    // The rows of this session and of its last profile may not have come through.
+    if (database_.number("SELECT count(*) FROM nni_sessions WHERE number = " + std::to_string(session_)) == 0)
+      session_ = 0;
+    profile_row_ = 0;
+    half_recorded_ = false;
+  }
+}
+
+NNI_INLINE void SqliteRecorder::begin_session(TimePoint now) {
+  Statement row = database_.prepare("INSERT INTO nni_sessions VALUES (NULL, ?, NULL, ?, ?, ?, ?)");
+  row.integer(1, to_epoch_ms(now)).text(2, self_.program).integer(3, self_.pid);
+  row.text(4, self_.host).text(5, self_.boot_id).execute();
+  session_ = database_.last_row();
+}
+
+NNI_INLINE StoredTrial& SqliteRecorder::held(TrialId trial) {
+  if (const auto found = open_.find(trial.number); found != open_.end()) return found->second;
+  // It has ended: something late speaks of it.
+  std::optional<StoredTrial> stored = reader_.stored(trial);
+  if (!stored)
+    throw Error(Errc::internal, "a record speaks of trial " + to_string(trial) + ", which was never ordered");
+  return open_.emplace(trial.number, std::move(*stored)).first->second;
+}
+
+NNI_INLINE void SqliteRecorder::change(StoredTrial& trial) {
+  if (!std::exchange(trial.changed, true)) changed_.push_back(&trial);
+}
+
+NNI_INLINE void SqliteRecorder::write_event(
+    const StoredTrial& trial, TimePoint at, std::string_view event, std::string_view data) {
+  const TrialJobDetail& detail = trial.trial.detail;
+  insert_event_.integer(1, to_epoch_ms(at)).text(2, trial.id).text(3, event).text_or_null(4, data);
+  insert_event_.text_or_null(5, detail.working_directory);
+  insert_event_.integer(6, static_cast<std::int64_t>(detail.trial.sequence()));
+  insert_event_.text_or_null(7, detail.message).text_or_null(8, detail.environment).execute();
+}
+
+NNI_INLINE void SqliteRecorder::take(const ProfileChanged& event) {
+  // Rows that differ in their times only do not pile up: a long experiment writes one every ten seconds.
+  const bool is_tick =
+      profile_row_ != 0 && event.params == profile_.params && event.status == profile_.status &&
+      event.message == profile_.message;
+  Statement row = database_.prepare("INSERT INTO ExperimentProfile VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  row.text(1, event.params).text(2, event.id.value);
+  row.integer(3, std::chrono::duration_cast<std::chrono::seconds>(event.exec_duration).count());
+  row.integer(4, to_epoch_ms(event.start_time));
+  if (event.end_time) row.integer(5, to_epoch_ms(*event.end_time));
+  row.text(6, event.log_directory).integer(7, static_cast<std::int64_t>(event.next_sequence));
+  row.integer(8, ++revision_).execute();
+  const std::int64_t written = database_.last_row();
+  if (is_tick) database_.prepare("DELETE FROM ExperimentProfile WHERE rowid = ?").integer(1, profile_row_).execute();
+  profile_row_ = written;
+  profile_ = event;
+
+  Statement ours = database_.prepare(
+      "REPLACE INTO nni_experiment (rowid, name, seed, status, message, duration_ns)"
+      " VALUES (1, ?, ?, ?, ?, ?)");
+  ours.text(1, event.name).integer(2, std::bit_cast<std::int64_t>(event.seed)).text(3, to_string(event.status));
+  ours.text_or_null(4, event.message).integer(5, event.exec_duration.count()).execute();
+  if (!is_tick || event.settings != settings_)
+    database_.prepare("REPLACE INTO nni_meta VALUES ('settings', ?)").text(1, event.settings).execute();
+  settings_ = event.settings;
+}
+
+NNI_INLINE void SqliteRecorder::take(const TrialOrdered& event) {
+  StoredTrial& trial = open_[event.trial.number];
+  trial.trial.ordered(event);
+  trial.id = to_string(event.trial);
+  trials_ = std::max(trials_, event.trial.number);
+  write_event(trial, event.at, to_string(TrialJobStatus::waiting), parameter_record(event.parameter, event.parameters));
+  trial.event_row = database_.last_row();
+  change(trial);
+}
+
+NNI_INLINE void SqliteRecorder::take(const RunIntended& event) {
+  NNI_CRASH_POINT_WHEN_KEPT("intent written");
+  StoredTrial& trial = held(event.run.trial);
+  if (trial.trial.has_run) {
+    write_run(trial);
+    set_values_aside(trial);
+  }
+  trial.trial.intended(event);
+  trial.session = session_;
+  change(trial);
+}
+
+NNI_INLINE void SqliteRecorder::take(const RunStarted& event) {
+  NNI_CRASH_POINT_WHEN_KEPT("started recorded");
+  StoredTrial& trial = held(event.started.run.trial);
+  trial.trial.started(event);
+  write_event(trial, event.started.at, to_string(TrialJobStatus::running), {});
+  change(trial);
+}
+
+NNI_INLINE void SqliteRecorder::take(const MetricReceived& event) {
+  const Metric& metric = event.metric;
+  StoredTrial& trial = held(metric.run.trial);
+  if (!trial.trial.is_current(metric.run)) {
+    change(trial);  // lets go of a trial that was read again for this
+    keep_earlier(metric);
+    return;
+  }
+  change(trial);
+  if (!trial.trial.received(metric)) return;
+  scratch_.clear();
+  append_json_string(scratch_, metric.value);
+  const std::string parameter = std::to_string(trial.trial.detail.parameter.value);
+  insert_metric_.integer(1, to_epoch_ms(metric.at)).text(2, trial.id).text(3, parameter);
+  insert_metric_.text(4, to_string(metric.kind)).integer(5, metric.sequence).text(6, scratch_).execute();
+  if (scratch_.capacity() > kept_scratch) std::string().swap(scratch_);
+  trial.metrics_last = database_.last_row();
+  if (trial.metrics_first == 0) trial.metrics_first = trial.metrics_last;
+}
+
+NNI_INLINE void SqliteRecorder::take(const RunEnded& event) {
+  NNI_CRASH_POINT_WHEN_KEPT("ended recorded");
+  StoredTrial& trial = held(event.run.trial);
+  trial.trial.ended(event);
+  // A trial that is tried again waits: a terminal event would hide it from whoever resumes.
+  write_event(trial, event.at, to_string(event.status), {});
+  change(trial);
+}
+
+NNI_INLINE void SqliteRecorder::take(const ResultImported& event) {
+  std::string history = "[";
+  for (const double value : event.history) {
+    if (history.size() > 1) history += ',';
+    append_json_number(history, value);
+  }
+  history += ']';
+  Statement row = database_.prepare("INSERT INTO nni_imported VALUES (NULL, ?, ?, ?, ?)");
+  row.text(1, event.parameters.text()).real(2, event.value).text(3, history);
+  row.integer(4, static_cast<std::int64_t>(event.after)).execute();
+}
+
+NNI_INLINE void SqliteRecorder::set_values_aside(StoredTrial& trial) {
+  if (trial.metrics_first == 0) return;
+  const auto number = static_cast<std::int64_t>(trial.trial.detail.trial.number);
+  Statement copy = database_.prepare(
+      "INSERT INTO nni_earlier_metrics SELECT ?, ?, rowid, timestamp, type, sequence, data FROM MetricData"
+      " WHERE rowid BETWEEN ? AND ? AND +trialJobId = ?");
+  copy.integer(1, number).integer(2, trial.trial.attempt).integer(3, trial.metrics_first);
+  copy.integer(4, trial.metrics_last).text(5, trial.id).execute();
+  Statement remove = database_.prepare("DELETE FROM MetricData WHERE rowid BETWEEN ? AND ? AND +trialJobId = ?");
+  remove.integer(1, trial.metrics_first).integer(2, trial.metrics_last).text(3, trial.id).execute();
+  trial.metrics_first = trial.metrics_last = 0;
+}
+
+NNI_INLINE void SqliteRecorder::keep_earlier(const Metric& metric) {
+  scratch_.clear();
+  append_json_string(scratch_, metric.value);
+  const auto number = static_cast<std::int64_t>(metric.run.trial.number);
+  Statement known = database_.prepare(
+      "SELECT 1 FROM nni_earlier_metrics WHERE trial = ? AND attempt = ? AND type = ? AND sequence = ?"
+      " AND data = ?");
+  known.integer(1, number).integer(2, metric.run.attempt).text(3, to_string(metric.kind));
+  known.integer(4, metric.sequence).text(5, scratch_);
+  if (known.next()) return;
+  Statement row = database_.prepare(
+      "INSERT INTO nni_earlier_metrics SELECT ?1, ?2, coalesce(max(position), 0) + 1, ?3, ?4, ?5, ?6"
+      " FROM nni_earlier_metrics WHERE trial = ?1 AND attempt = ?2");
+  row.integer(1, number).integer(2, metric.run.attempt).integer(3, to_epoch_ms(metric.at));
+  row.text(4, to_string(metric.kind)).integer(5, metric.sequence).text(6, scratch_).execute();
+  if (scratch_.capacity() > kept_scratch) std::string().swap(scratch_);
+}
+
+NNI_INLINE void SqliteRecorder::write_run(const StoredTrial& stored) {
+  const OpenTrial& trial = stored.trial;
+  const auto time = [](const std::optional<TimePoint>& at) -> std::optional<std::int64_t> {
+    if (!at) return std::nullopt;
+    return to_epoch_ms(*at);
+  };
+  const std::string placement = placement_text(trial.placement);
+  put_run_.integer(1, static_cast<std::int64_t>(trial.detail.trial.number)).integer(2, trial.attempt);
+  put_run_.integer(3, stored.session).integer_or_null(4, time(trial.intended_at)).text_or_null(5, placement);
+  put_run_.text_or_null(6, trial.detail.job.value).integer_or_null(7, time(trial.started_at));
+  put_run_.text_or_null(8, trial.detail.url).text_or_null(9, trial.detail.working_directory);
+  put_run_.integer_or_null(10, time(trial.ended_at));
+  if (trial.ended_at) {
+    put_run_.text(11, to_string(trial.end.kind)).integer(12, trial.end.code);
+    put_run_.text_or_null(
+        13, trial.end.kind == EndKind::killed && trial.end.why ? to_string(*trial.end.why) : std::string_view());
+    put_run_.text_or_null(14, trial.end.message);
+  } else {
+    put_run_.null(11).null(12).null(13).null(14);
+  }
+  const auto row = [](std::int64_t number) { return number == 0 ? std::nullopt : std::optional<std::int64_t>(number); };
+  put_run_.integer_or_null(15, row(stored.metrics_first)).integer_or_null(16, row(stored.metrics_last));
+  put_run_.integer(17, trial.retries).integer(18, trial.pause.count()).integer(19, trial.losses);
+  put_run_.text_or_null(20, tags_text(trial.detail.tags)).execute();
+}
+
+NNI_INLINE void SqliteRecorder::write_changes() {
+  for (StoredTrial* stored : changed_) {
+    const TrialJobDetail& detail = stored->trial.detail;
+    put_trial_.integer(1, static_cast<std::int64_t>(detail.trial.number));
+    put_trial_.integer(2, static_cast<std::int64_t>(detail.parameter.value));
+    put_trial_.integer(3, to_epoch_ms(detail.submit_time.value_or(TimePoint{}))).integer(4, stored->event_row);
+    put_trial_.text(5, to_string(detail.status)).integer(6, detail.attempts);
+    std::optional<double> number;
+    if (detail.final_value) number = metric_scalar(*detail.final_value);
+    if (detail.final_value)
+      put_trial_.text(7, *detail.final_value);
+    else
+      put_trial_.null(7);
+    if (number && std::isfinite(*number))
+      put_trial_.real(8, *number);
+    else
+      put_trial_.null(8);
+    put_trial_.execute();
+    if (stored->trial.has_run) write_run(*stored);
+    stored->changed = false;
+    if (is_terminal(detail.status)) open_.erase(detail.trial.number);
+  }
+  changed_.clear();
+}
+
+NNI_INLINE bool SqliteRecorder::wants_tidying() const noexcept {
+  const int now = database_.log_frames();
+  return now - (now < checkpointed_at_ ? 0 : checkpointed_at_) >= log_pages_;
+}
+
+NNI_INLINE void SqliteRecorder::tidy() {
+  const int frames = database_.log_frames();
+  NNI_CRASH_POINT("checkpoint");
+  const std::lock_guard one(log_use_);
+  // What the log has lost must not be half in the file.
+  log_->require_certain();
+  try {
+    database_.checkpoint(false);
+  } catch (...) {
+    if (database_.failed_in_files()) log_->doubt();
+    throw;
+  }
+  NNI_CRASH_POINT("checkpoint");
+  checkpointed_at_ = frames;
+}
+
+NNI_INLINE void SqliteRecorder::finish(TimePoint now) {
+  if (session_ != 0) {
+    Statement last = database_.prepare("UPDATE nni_sessions SET closed_at = ? WHERE number = ?");
+    last.integer(1, to_epoch_ms(now)).integer(2, session_).execute();
+  }
+  sync();
+  // Everything is kept now; what follows is for readers, and a program in a hurry may interrupt it.
+  try {
+    if (!indexed_) {
+      Transaction all(database_, Transaction::Kind::writing);
+      SqliteSchema::create_indexes(database_);
+      all.commit();
+    }
+    NNI_CRASH_POINT("checkpoint");
+    database_.checkpoint(true);
+    NNI_CRASH_POINT("checkpoint");
+    log_.reset();
+    database_.leave_log();
+    NNI_CRASH_POINT("checkpoint");
+  } catch (const Error& error) {
+    if (!async::is_cancellation(error.code())) throw;
+  }
+}
+
+}  // namespace nni::datastore::detail
+
+#endif

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <nni/core/log.hpp>
+#include <nni/core/macros.hpp>
+#include <nni/keeper/process/keeper.hpp>
+#include <nni/keeper/wire/link.hpp>
+#include <nni/keeper/wire/protocol.hpp>
+
+namespace nni::keeper {
+
+/// One connection to a keeper: greets, carries out the commands of a manager, and sends it records.
+///
+/// A manager that reads slowly costs no memory: beyond a few megabytes its records wait in the spool.
+class Session final : public LinkUser, public std::enable_shared_from_this<Session> {
+ public:
+  /// What a session asks of its surroundings. All are called from the executor.
+  struct Host {
+    /// A manager wants in. Returns an empty text, or the sentence with which it is refused.
+    std::function<std::string(Session&, const Hello&)> admit;
+    /// Somebody asks for the status, as JSON; with `stop` the keeper shall end its trials and itself.
+    std::function<std::string(bool stop)> status;
+    /// The manager wants the keeper to end.
+    std::function<void()> finish;
+    /// The session is over.
+    std::function<void(Session&)> over;
+  };
+
+  /// @param keeper  carries out what the manager asks for; outlives this object
+  /// @param link    to the other side
+  /// @param host    decides who may come in
+  /// @param log     is told about a peer that breaks the protocol
+  Session(Keeper& keeper, std::shared_ptr<Link> link, Host host, Log log);
+  ~Session() = default;
+
+  /// Starts to listen to the other side.
+  void start() { link_->start(*this); }
+
+  /// True once a manager was let in.
+  [[nodiscard]] bool is_manager() const noexcept { return manager_; }
+
+  /// What the manager said of itself.
+  [[nodiscard]] const Hello& hello() const noexcept { return hello_; }
+
+  /// Tells the manager that no process is left.
+  void send_finished();
+
+  /// Hangs up. The host hears nothing.
+  void close();
+
+ private:
+  void on_bytes(std::string_view bytes) override;
+  void on_drained() override;
+  void on_closed() override;
+
+  void handle(const Frame& frame);
+  void greet(const Frame& frame);
+  void command(const Frame& frame);
+  void start(StartOrder order);
+  void reply_status(bool stop);
+  void send_more();
+  void tell_caught_up();
+  void fail(const std::string& reason);
+  void end();
+
+  Keeper* keeper_;
+  std::shared_ptr<Link> link_;
+  Host host_;
+  Log log_;
+  FrameReader reader_;
+  Hello hello_;
+  bool manager_ = false;
+  bool ended_ = false;
+  bool behind_ = false;  // records wait in the spool
+  bool told_caught_up_ = false;
+  std::uint64_t next_ = 0;     // position of the next record to send
+  std::uint64_t old_end_ = 0;  // records before this one are from before the connection
+  std::uint64_t last_command_ = 0;
+};
+
+}  // namespace nni::keeper
+
+#if NNI_HEADER_ONLY && NNI_WITH_PROCESS
+#include <nni/keeper/process/connection_inl.hpp>
+#endif

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+
+#include <nni/core/macros.hpp>
+
+namespace nni::keeper {
+
+/// What the user of a link is told. All calls come from the executor, never from inside a member of the link.
+class LinkUser {
+ public:
+  /// Bytes have come; they are valid during the call.
+  virtual void on_bytes(std::string_view bytes) = 0;
+
+  /// Everything that was flushed has been taken by the other side's kernel.
+  virtual void on_drained() {}
+
+  /// The other side is gone. Nothing follows.
+  virtual void on_closed() = 0;
+
+ protected:
+  ~LinkUser() = default;
+};
+
+/// A stream of bytes in both directions between a manager and a keeper.
+///
+/// Senders append to `out` as often as they like and `flush` once; so many frames become one system call.
+class Link {
+ public:
+  Link() = default;
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+  virtual ~Link() = default;
+
+  /// Starts to deliver to a user.
+  virtual void start(LinkUser& user) = 0;
+
+  /// Where to append what shall be sent.
+  std::string& out() noexcept { return out_; }
+
+  /// Sends what stands in `out`, now or as soon as the other side takes it.
+  virtual void flush() = 0;
+
+  /// Delivers nothing while it is held; the other side's bytes wait in its own buffers, and its `backlog` says so.
+  virtual void hold(bool held) = 0;
+
+  /// Bytes that were flushed and not yet taken.
+  [[nodiscard]] virtual std::size_t backlog() const noexcept = 0;
+
+  /// Hangs up; the user hears nothing more. What was flushed and not taken is lost.
+  virtual void close() = 0;
+
+ protected:
+  std::string out_;  ///< what shall be sent
+};
+
+/// A link over a connected Unix socket.
+[[nodiscard]] std::shared_ptr<Link> make_socket_link(boost::asio::local::stream_protocol::socket socket);
+
+/// Two ends of a link within one executor.
+[[nodiscard]] std::pair<std::shared_ptr<Link>, std::shared_ptr<Link>> make_loopback_links(
+    const boost::asio::any_io_executor& executor);
+
+}  // namespace nni::keeper
+
+#if NNI_HEADER_ONLY
+#include <nni/keeper/wire/link_inl.hpp>
+#endif

@@ -1,0 +1,222 @@
+#pragma once
+
+#include <array>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <boost/asio/post.hpp>
+
+#include <nni/keeper/wire/encoding.hpp>
+#include <nni/keeper/wire/link.hpp>
+
+namespace nni::keeper {
+
+namespace detail {
+
+class SocketLink final : public Link, public std::enable_shared_from_this<SocketLink> {
+ public:
+  explicit SocketLink(boost::asio::local::stream_protocol::socket socket) : socket_(std::move(socket)) {
+    socket_.non_blocking(true);
+    // A program that either side starts would otherwise hold the connection beyond the life of its owner.
+    ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
+  }
+
+  void start(LinkUser& user) override {
+    user_ = &user;
+    receive();
+  }
+
+  void flush() override {
+    if (failed_) return;
+    if (sending_.empty()) {
+      sending_.swap(out_);
+      sent_ = 0;
+    } else {
+      sending_.append(out_);
+      out_.clear();
+    }
+    if (!waiting_) send();
+  }
+
+  void hold(bool held) override {
+    held_ = held;
+    if (!held_ && user_ && !receiving_) receive();
+  }
+
+  [[nodiscard]] std::size_t backlog() const noexcept override { return sending_.size() - sent_; }
+
+  void close() override {
+    user_ = nullptr;
+    failed_ = true;
+    boost::system::error_code ignored;
+    socket_.close(ignored);
+  }
+
+ private:
+  void send() {
+    while (sent_ < sending_.size()) {
+      const ssize_t got = ::send(
+          socket_.native_handle(), sending_.data() + sent_, sending_.size() - sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (got > 0) {
+        sent_ += static_cast<std::size_t>(got);
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        return wait_to_send();
+      } else if (errno != EINTR) {
+        failed_ = true;  // the receiving side tells the user
+        break;
+      }
+    }
+    sending_.clear();
+    if (sending_.capacity() > kept_capacity) sending_.shrink_to_fit();
+    sent_ = 0;
+  }
+
+  void wait_to_send() {
+    if (sent_ > sending_.size() / 2) {
+      sending_.erase(0, sent_);
+      sent_ = 0;
+    }
+    waiting_ = true;
+    socket_.async_wait(
+        boost::asio::socket_base::wait_write, [self = shared_from_this()](const boost::system::error_code& failure) {
+          self->waiting_ = false;
+          if (failure || self->failed_) return;
+          self->send();
+          if (self->sending_.empty() && self->user_) self->user_->on_drained();
+        });
+  }
+
+  void receive() {
+    receiving_ = true;
+    socket_.async_wait(
+        boost::asio::socket_base::wait_read, [self = shared_from_this()](const boost::system::error_code& failure) {
+          self->receiving_ = false;
+          if (!self->user_) return;
+          if (failure)
+            self->lost();
+          else if (!self->held_)
+            self->take();
+        });
+  }
+
+  void take() {
+    // A few turns, so that a talkative peer does not keep everybody else waiting.
+    std::array<char, 64 * 1024> buffer;
+    for (int turn = 0; turn < 4; ++turn) {
+      const ssize_t got = ::recv(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+      if (got <= 0) return lost();
+      user_->on_bytes(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
+      if (!user_ || held_) return;
+      if (static_cast<std::size_t>(got) < buffer.size()) break;
+    }
+    receive();
+  }
+
+  void lost() {
+    failed_ = true;
+    LinkUser* const user = std::exchange(user_, nullptr);
+    boost::system::error_code ignored;
+    socket_.close(ignored);
+    user->on_closed();
+  }
+
+  boost::asio::local::stream_protocol::socket socket_;
+  LinkUser* user_ = nullptr;
+  std::string sending_;
+  std::size_t sent_ = 0;
+  bool waiting_ = false;
+  bool receiving_ = false;
+  bool held_ = false;
+  bool failed_ = false;
+};
+
+class LoopbackLink final : public Link, public std::enable_shared_from_this<LoopbackLink> {
+ public:
+  explicit LoopbackLink(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+
+  void join(const std::shared_ptr<LoopbackLink>& peer) { peer_ = peer; }
+
+  void start(LinkUser& user) override {
+    user_ = &user;
+    if (!arrived_.empty()) deliver_soon();
+  }
+
+  void flush() override {
+    const auto peer = peer_.lock();
+    if (!peer || out_.empty()) return out_.clear();
+    peer->arrived_.append(out_);
+    out_.clear();
+    peer->deliver_soon();
+  }
+
+  void hold(bool held) override {
+    held_ = held;
+    if (!held_) deliver_soon();
+  }
+
+  [[nodiscard]] std::size_t backlog() const noexcept override {
+    const auto peer = peer_.lock();
+    return peer ? peer->arrived_.size() : 0;
+  }
+
+  void close() override {
+    user_ = nullptr;
+    if (const auto peer = peer_.lock()) {
+      peer->peer_closed_ = true;
+      peer->deliver_soon();
+    }
+    peer_.reset();
+  }
+
+ private:
+  void deliver_soon() {
+    if (posted_) return;
+    posted_ = true;
+    boost::asio::post(executor_, [self = shared_from_this()] {
+      self->posted_ = false;
+      self->deliver();
+    });
+  }
+
+  void deliver() {
+    if (!user_ || held_) return;
+    if (!arrived_.empty()) {
+      std::string bytes;
+      bytes.swap(arrived_);
+      user_->on_bytes(bytes);
+      bytes.clear();
+      if (arrived_.empty()) arrived_.swap(bytes);  // keeps the room
+      if (const auto peer = peer_.lock(); peer && peer->user_) peer->user_->on_drained();
+    }
+    if (peer_closed_ && user_ && !held_) std::exchange(user_, nullptr)->on_closed();
+  }
+
+  boost::asio::any_io_executor executor_;
+  std::weak_ptr<LoopbackLink> peer_;
+  LinkUser* user_ = nullptr;
+  std::string arrived_;
+  bool posted_ = false;
+  bool held_ = false;
+  bool peer_closed_ = false;
+};
+
+}  // namespace detail
+
+NNI_INLINE std::shared_ptr<Link> make_socket_link(boost::asio::local::stream_protocol::socket socket) {
+  return std::make_shared<detail::SocketLink>(std::move(socket));
+}
+
+NNI_INLINE std::pair<std::shared_ptr<Link>, std::shared_ptr<Link>> make_loopback_links(
+    const boost::asio::any_io_executor& executor) {
+  const auto first = std::make_shared<detail::LoopbackLink>(executor);
+  const auto second = std::make_shared<detail::LoopbackLink>(executor);
+  first->join(second);
+  second->join(first);
+  return {first, second};
+}
+
+}  // namespace nni::keeper

@@ -1,0 +1,175 @@
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include <nni/channel/protocol.hpp>
+#include <nni/core/error.hpp>
+#include <nni/trial/courier.hpp>
+
+namespace nni::trial {
+
+namespace detail {
+
+// The server is there, but cannot do it now.
+NNI_INLINE bool is_passing(unsigned status) noexcept {
+  return status == 500 || status == 502 || status == 503 || status == 504 || status == 429;
+}
+
+}  // namespace detail
+
+// One piece of work that is tried again until it works, or patience ends.
+class Courier::Attempts {
+ public:
+  explicit Attempts(Courier& courier) : courier_(courier), pause_(courier.options_.first_pause) {}
+
+  // Waits before the next attempt; throws the reason of the last one when time is up. A manager that was reached and is slow
+  // is no manager that is away.
+  void failed() {
+    if (courier_.slow_) return worked();
+    const SteadyPoint now = std::chrono::steady_clock::now();
+    if (!since_) since_ = now;
+    if (now - *since_ >= courier_.options_.patience)
+      throw Error(Errc::connection_lost,
+                  courier_.trouble_ + "; given up after " + to_string(courier_.options_.patience) + " of attempts");
+    std::unique_lock lock(courier_.mutex_);
+    if (courier_.woken_.wait_for(lock, pause_, [this] { return courier_.aborted_; }))
+      throw Error(Errc::closed, "the channel to the manager was closed");
+    pause_ = std::min(pause_ * 2, courier_.options_.longest_pause);
+  }
+
+  // The manager is there: what fails later begins anew.
+  void worked() {
+    since_.reset();
+    pause_ = courier_.options_.first_pause;
+  }
+
+ private:
+  Courier& courier_;
+  Duration pause_;
+  std::optional<SteadyPoint> since_;
+};
+
+NNI_INLINE Courier::Courier(const Settings& settings, CourierOptions options)
+    : trial_id_(settings.trial_id),
+      options_(options),
+      link_(settings.channel, std::chrono::seconds(10), options.answer_limit) {}
+
+NNI_INLINE void Courier::abort() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    aborted_ = true;
+  }
+  woken_.notify_all();
+  link_.abort();
+}
+
+NNI_INLINE void Courier::refuse(const LinkAnswer& answer, const std::string& what) const {
+  if (answer.status == 404)
+    throw Error(Errc::not_found, "the manager does not know this trial (" + trial_id_ +
+                                     "); NNI_TRIAL_COMMAND_CHANNEL is the address of another run or experiment");
+  throw Error(Errc::platform_rejected,
+              "the manager refused " + what + " with HTTP status " + std::to_string(answer.status) +
+                  (answer.body.empty() ? std::string() : ": " + shortened(answer.body)));
+}
+
+// Nothing when the connection failed, or when the server is there but cannot do it now.
+NNI_INLINE std::optional<LinkAnswer> Courier::attempt(
+    std::string_view method, std::string_view body, std::string_view content_type) {
+  try {
+    LinkAnswer answer = link_.exchange(method, body, content_type);
+    if (!detail::is_passing(answer.status)) return answer;
+    trouble_ = "the manager answers with HTTP status " + std::to_string(answer.status);
+  } catch (const Error& error) {
+    slow_ = error.code() == Errc::timed_out;
+    if (!slow_ && error.code() != Errc::connection_lost) throw;
+    trouble_ = error.message();
+    return std::nullopt;
+  }
+  slow_ = false;
+  return std::nullopt;
+}
+
+NNI_INLINE LinkAnswer Courier::put(std::string_view body, std::string_view content_type) {
+  Attempts attempts(*this);
+  while (true) {
+    if (std::optional<LinkAnswer> answer = attempt("PUT", body, content_type)) return std::move(*answer);
+    attempts.failed();
+  }
+}
+
+NNI_INLINE void Courier::deliver(std::span<const Report> reports) {
+  if (gone_ || reports.empty()) return;
+  if (batches_) return deliver_batch(reports);
+  for (const Report& report : reports) deliver_one(report);
+}
+
+NNI_INLINE void Courier::deliver_batch(std::span<const Report> reports) {
+  while (!reports.empty() && !gone_) {
+    body_.clear();
+    for (const Report& report : reports) append_to_batch(body_, report.kind, report.sequence, report.value);
+    const LinkAnswer answer = put(body_, batch_media_type);
+    if (answer.status == 410) {
+      gone_ = true;
+    } else if (answer.status == 200) {
+      const std::optional<std::size_t> recorded = parse_batch_answer(answer.body);
+      if (recorded && *recorded > 0) {
+        reports = reports.subspan(std::min(*recorded, reports.size()));
+      } else {
+        // NNI's own manager answers 200 to everything: only the words of the answer say that it has understood.
+        batches_ = false;
+        return deliver(reports);
+      }
+    } else if (answer.status == 413 && reports.size() > 1) {
+      deliver_batch(reports.first(reports.size() / 2));
+      reports = reports.subspan(reports.size() / 2);
+    } else if (answer.status == 404 || answer.status == 413) {
+      refuse(answer, "a value of " + std::to_string(reports.front().value.size()) + " bytes");
+    } else {
+      batches_ = false;
+      return deliver(reports);
+    }
+  }
+}
+
+NNI_INLINE void Courier::deliver_one(const Report& report) {
+  if (gone_) return;
+  MetricPayload payload(report.kind, report.sequence, report.value);
+  payload.parameter_id = parameter_id_;
+  payload.trial_job_id = trial_id_;
+  const LinkAnswer answer = put(encode(ChannelCommand(CommandType::metric, encode(payload))), "application/json");
+  if (answer.status == 410)
+    gone_ = true;
+  else if (answer.status != 200)
+    refuse(answer, "a value of " + std::to_string(report.value.size()) + " bytes");
+}
+
+NNI_INLINE Parameters Courier::request_parameters() {
+  const std::string question = encode(ChannelCommand(CommandType::request_parameter, {}));
+  Attempts attempts(*this);
+  bool asked = false;
+  while (true) {
+    const std::optional<LinkAnswer> answer =
+        asked ? attempt("GET", {}, {}) : attempt("PUT", question, "application/json");
+    if (answer) attempts.worked();
+    if (!answer) {
+      attempts.failed();
+      asked = false;  // a manager that was started anew does not know of the question
+    } else if (answer->status == 410) {
+      gone_ = true;
+      throw Error(Errc::closed, "the manager has ended this trial, there are no parameters for it");
+    } else if (answer->status == 200 && !asked) {
+      asked = true;
+    } else if (answer->status == 200) {
+      const Result<ChannelCommand> command = decode_command(answer->body);
+      if (!command || command->type != CommandType::parameter)
+        throw Error(Errc::protocol, "the manager sent something that is not parameters: " + shortened(answer->body));
+      if (const auto id = raw_member(command->text, "parameter_id")) parameter_id_ = *id;
+      return record_parameters(command->text).value();
+    } else if (answer->status != 408) {  // 408: nothing yet, ask again
+      refuse(*answer, "a request for parameters");
+    }
+  }
+}
+
+}  // namespace nni::trial
