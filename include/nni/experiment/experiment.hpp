@@ -192,8 +192,7 @@ class Experiment {
   template <class, class...>
   friend class TrainingSession;  // an experiment whose advisor is the caller
 
-  struct Parts;
-  using Engine = detail::Engine<Parts>;
+  class Parts;
 
   /// A store of the caller's may know this experiment already; a default one is as new as the experiment.
   static constexpr bool resumable = detail::count_role<role::data_store, Policies...> != 0;
@@ -258,8 +257,8 @@ class Experiment {
   std::uint64_t seed_ = 0;
   std::uint64_t space_count_ = 0;  // changes of the space in this run
   std::optional<Ledger> ledger_;
-  Engine* engine_ = nullptr;        // while the loops run
-  detail::Board* board_ = nullptr;  // while it runs
+  detail::Engine* engine_ = nullptr;  // while the loops run
+  detail::Board* board_ = nullptr;    // while it runs
   bool stop_requested_ = false;
   std::shared_ptr<detail::ControlCore> control_;
   std::exception_ptr unkept_;                                    // why records of this run are not all in the store

@@ -226,7 +226,7 @@ class TrainingSession : private detail::SessionHooks {
   [[noreturn]] void throw_closed() const;
   void check_form(const TrialJobForm& form) const;
   Ledger& ledger() { return *inner_->ledger_; }
-  typename Inner::Engine& engine() { return *inner_->engine_; }
+  detail::Engine& engine() { return *inner_->engine_; }
   bool was_ordered(TrialId trial) { return trial.number >= 1 && trial.number <= ledger().counts().ordered; }
   TrialJobDetail live_detail(TrialId trial);
   TrialJobDetail submit_now(TrialJobForm form);

@@ -37,6 +37,7 @@
 #include <nni/core/store_event.hpp>
 #include <nni/experiment/control.hpp>
 #include <nni/experiment/detail/board.hpp>
+#include <nni/experiment/detail/engine_policies.hpp>
 #include <nni/experiment/options.hpp>
 #include <nni/ledger/ledger.hpp>
 #include <nni/ledger/transition.hpp>
@@ -48,16 +49,14 @@ namespace nni::detail {
 /// Each loop waits for one source of events, hands what it got to the ledger, and lets `apply` carry the transition
 /// out: records go to the store, effects happen at once or wait until their records are strong enough.
 ///
-/// While it runs it can be steered (`carry_out(Change)`), paused for several reasons, and stopped.
+/// While it runs it can be steered (`apply(Change)`), paused for several reasons, and stopped.
 ///
-/// @tparam Parts  what the experiment composed: references named service, scheduler, storage, channel, advisor, store;
-///                optional hooks: `settings_changed()` before a change is recorded, `update_search_space(space)`
-template <class Parts>
+/// It is no template: whatever is composed, it is compiled once, and calls the policies through `EnginePolicies`.
 class Engine {
  public:
-  Engine(Context& context, Parts parts, ExperimentOptions& options, Ledger& ledger, Board& board)
+  Engine(Context& context, EnginePolicies& policies, ExperimentOptions& options, Ledger& ledger, Board& board)
       : context_(&context),
-        parts_(std::move(parts)),
+        policies_(&policies),
         options_(&options),
         ledger_(&ledger),
         board_(&board),
@@ -66,125 +65,57 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   /// Runs until everything that was asked for has ended, or until a stop was asked for and carried out.
-  awaitable<void> run() {
-    if (failure_) std::rethrow_exception(failure_);
-    async::task_group loops(*context_);
-    group_ = &loops;
-    resources_stale_ = true;
-    began_ = context_->clock().steady_now();
-    if (paused_at_) paused_at_ = began_;
-    for (const RetryLater& later : ledger_->pauses(now())) retry_later(later);
-    loops.spawn(lasting(written_loop(), "records of the data store"));
-    loops.spawn(lasting(synced_loop(), "synced records of the data store"));
-    loops.spawn(lasting(service_loop(), "orders to the training service"));
-    loops.spawn(lasting(message_loop(), "messages of trials"));
-    loops.spawn(lasting(event_loop(), "events of the training service"));
-    loops.spawn(lasting(order_loop(), "orders of the advisor"));
-    loops.spawn(lasting(control_loop(), "decisions of the experiment"));
-    loops.spawn(lasting(limit_loop(), "limits of the experiment"));
-    for (auto& [end, lost] : std::exchange(ended_before_, {}))
-      loops.spawn(lasting(hear_end(std::move(end), lost), "end of an earlier run"));
-    if (stopping_) loops.spawn(give_up());
-    for (awaitable<void>& waiting : std::exchange(early_, {})) loops.spawn(std::move(waiting));
-    auto all = loops.join();
-    co_await std::move(all);
-  }
+  NNI_LAZY awaitable<void> run();
 
   /// Hears of trouble of the store and of the service from now on; the engine outlives their run.
-  void listen() {
-    if constexpr (requires { parts_.store.on_trouble(TroubleListener()); })
-      parts_.store.on_trouble([this](const std::string& reason) { note_store_trouble(reason); });
-    if constexpr (requires { parts_.service.on_trouble(TroubleListener()); })
-      parts_.service.on_trouble([this](const std::string& reason) { note_trouble(service_trouble_, reason); });
-  }
+  NNI_LAZY void listen();
 
   /// The inverse of `listen`.
-  void stop_listening() {
-    if constexpr (requires { parts_.store.on_trouble(TroubleListener()); }) parts_.store.on_trouble({});
-    if constexpr (requires { parts_.service.on_trouble(TroubleListener()); }) parts_.service.on_trouble({});
-  }
+  NNI_LAZY void stop_listening();
 
   /// No trial starts any more, live ones are told to stop; `run` returns when they have ended. Executor only.
-  void request_stop() {
-    if (stopping_) return;
-    stopping_ = true;
-    board_->set_status(ExperimentStatus::stopping);
-    Transition transition;
-    ledger_->stop_placing();
-    ledger_->cancel_all(now(), transition);
-    apply(transition);
-    drop_submissions(written_);
-    drop_submissions(synced_);
-    drop_submissions(in_turn_);
-    if (group_) group_->spawn(give_up());
-    // A stop while records cannot be kept takes more messages, see `piles_up`.
-    make_room();
-    wake();
-  }
+  NNI_LAZY void request_stop();
 
   [[nodiscard]] bool stopping() const noexcept { return stopping_; }
 
   /// Ends `run` with an exception that came from outside of its loops. Executor only.
-  void fail(std::exception_ptr failure) {
-    if (!group_)
-      failure_ = std::move(failure);
-    else
-      group_->spawn(throw_again(std::move(failure)));
-  }
+  NNI_LAZY void fail(std::exception_ptr failure);
 
   /// Time since `run` began, pauses left out.
   [[nodiscard]] Duration active() const { return active_at(context_->clock().steady_now()); }
 
   /// No trial starts until the reason is lifted; running ones go on. Executor only.
   /// @param text  why, for people; not empty
-  void pause(PauseReason why, std::string text);
+  NNI_LAZY void pause(PauseReason why, std::string text);
 
   /// Lifts a reason; trials are placed again when it was the last. Executor only.
-  void resume(PauseReason why);
+  NNI_LAZY void resume(PauseReason why);
 
   /// Who waits for records and was not told before the loops ended: what was appended since may tell.
-  [[nodiscard]] std::vector<std::shared_ptr<std::promise<bool>>> take_unanswered() {
-    return std::exchange(unanswered_, {});
-  }
+  NNI_LAZY [[nodiscard]] std::vector<std::shared_ptr<std::promise<bool>>> take_unanswered();
 
   /// Makes a change that somebody asked for, and records it. Executor only.
-  void carry_out(const Change& what);
+  NNI_LAZY void apply(const Change& what);
 
   // ---- orders of a program that drives the experiment itself; executor only ---------------------------------------
 
   /// Orders a trial. @returns its id
-  TrialId order(NewTrial what);
+  NNI_LAZY TrialId order(NewTrial what);
 
   /// Stops a trial in any state; unknown or ended ones are ignored.
-  void cancel(TrialId trial, StopReason why);
+  NNI_LAZY void cancel(TrialId trial, StopReason why);
 
   /// Sends further parameters to a live run. @throws Error  what the channel says, see `TrialChannel`
-  awaitable<void> send(RunId run, Parameters parameters) { return parts_.channel.send(run, std::move(parameters)); }
+  awaitable<void> send(RunId run, Parameters parameters) { return policies_->send(run, std::move(parameters)); }
 
   /// Runs work beside the loops; it ends with them, and must not throw.
-  void spawn(awaitable<void> work) {
-    if (group_) group_->spawn(std::move(work));
-  }
+  NNI_LAZY void spawn(awaitable<void> work);
 
   /// Tells the ledger what became of runs of an earlier manager.
-  void adopt(const std::vector<JobReport>& reports);
+  NNI_LAZY void adopt(const std::vector<JobReport>& reports);
 
   /// Carries out a transition.
-  void apply(Transition& transition) {
-    StorePosition position = last_;
-    if (!transition.records.empty()) last_ = position = parts_.store.append(std::move(transition.records));
-    for (Effect& effect : transition.effects) {
-      if (effect.waits_for == Strength::written) {
-        written_.emplace_back(position, std::move(effect.action));
-        written_changed_.notify();
-      } else if (effect.waits_for == Strength::synced) {
-        synced_.emplace_back(position, std::move(effect.action));
-        synced_changed_.notify();
-      } else {
-        carry_out_now(std::move(effect.action));
-      }
-    }
-  }
+  NNI_LAZY void apply(Transition& transition);
 
  private:
   struct Pending {
@@ -196,187 +127,103 @@ class Engine {
 
   [[nodiscard]] TimePoint now() const { return context_->clock().now(); }
 
-  void drop_submissions(Queue<Pending>& waiting);
+  NNI_LAZY void drop_submissions(Queue<Pending>& waiting);
 
-  [[nodiscard]] Duration active_at(SteadyPoint at) const {
-    return at - began_ - paused_for_ - (paused_at_ ? at - *paused_at_ : Duration{});
-  }
+  NNI_LAZY [[nodiscard]] Duration active_at(SteadyPoint at) const;
 
-  void change(const SetConcurrency& what);
-  void change(const SetMaxTrials& what);
-  void change(const SetMaxDuration& what);
-  void change(const UpdateSearchSpace& what);
-  void change(const PauseTrials& what);
-  void change(const ResumeTrials& what);
-  void change(const ShowProgress& what);
-  void tell_pause();
-  void record_settings();
-  void cancel_by_user(TrialId trial);
-  awaitable<void> tell_when_recorded(std::shared_ptr<std::promise<bool>> answer);
-  awaitable<void> throw_again(std::exception_ptr failure);
-  void retry_later(const RetryLater& later);
+  NNI_LAZY void change(const SetConcurrency& what);
+  NNI_LAZY void change(const SetMaxTrials& what);
+  NNI_LAZY void change(const SetMaxDuration& what);
+  NNI_LAZY void change(const UpdateSearchSpace& what);
+  NNI_LAZY void change(const PauseTrials& what);
+  NNI_LAZY void change(const ResumeTrials& what);
+  NNI_LAZY void change(const ShowProgress& what);
+  NNI_LAZY void tell_pause();
+  NNI_LAZY void record_settings();
+  NNI_LAZY void cancel_by_user(TrialId trial);
+  NNI_LAZY awaitable<void> tell_when_recorded(std::shared_ptr<std::promise<bool>> answer);
+  NNI_LAZY awaitable<void> throw_again(std::exception_ptr failure);
+  NNI_LAZY void retry_later(const RetryLater& later);
 
   // Nothing starts while records cannot be kept, and nobody is asked for more.
   [[nodiscard]] bool in_trouble() const noexcept { return !store_trouble_.empty() || !service_trouble_.empty(); }
 
-  void note_trouble(std::string& which, const std::string& reason) {
-    which = reason;
-    show_trouble();
-    make_room();
-    trouble_changed_.notify();
-    limits_changed_.notify();
-    wake();
-  }
+  NNI_LAZY void note_trouble(std::string& which, const std::string& reason);
 
   // Time in which nothing can be recorded is no active time.
-  void note_store_trouble(const std::string& reason) {
-    if (reason.empty())
-      resume(PauseReason::store);
-    else
-      pause(PauseReason::store, reason);
-    note_trouble(store_trouble_, reason);
-  }
+  NNI_LAZY void note_store_trouble(const std::string& reason);
 
-  void wake() {
-    dirty_ = true;
-    changed_.notify();
-  }
+  NNI_LAZY void wake();
 
   // What needs an await is queued for the loop that may wait.
-  void carry_out_now(Action action) {
-    if (auto* released = std::get_if<Release>(&action)) {
-      parts_.scheduler.release(released->placement);
-      resources_stale_ = true;
-    } else if (auto* ended = std::get_if<Announce>(&action)) {
-      board_->trial_ended(std::move(*ended->detail));
-    } else if (const auto* later = std::get_if<RetryLater>(&action)) {
-      retry_later(*later);
-    } else if (std::holds_alternative<Cancel>(action)) {
-      urgent_.push_back(std::move(action));
-    } else {
-      inbox_.push_back(std::move(action));
-    }
-    wake();
-  }
+  NNI_LAZY void dispatch(Action action);
 
   // The next effect that waits for nothing; a cancellation before everything else.
-  Action take_action() {
-    Queue<Action>& from = urgent_.empty() ? inbox_ : urgent_;
-    Action action = std::move(from.front());
-    from.pop_front();
-    return action;
-  }
+  NNI_LAZY Action take_action();
 
   // Effects that wait are bounded: sources that fill up faster than effects are carried out wait for room. A stop does
   // not wait for a store that cannot write, whose queue would otherwise keep the ends of trials back.
-  [[nodiscard]] bool piles_up() const noexcept {
-    const std::size_t scale = stopping_ && !store_trouble_.empty() ? 10 : 1;
-    return written_.size() + synced_.size() >= scale * most_unwritten || inbox_.size() >= scale * most_undone;
-  }
+  NNI_LAZY [[nodiscard]] bool piles_up() const noexcept;
 
-  void make_room() {
-    if (!piles_up()) room_.notify();
-  }
+  NNI_LAZY void make_room();
 
   // ---- effects ------------------------------------------------------------------------------------------------
 
-  awaitable<void> carry_out(Action action) {
-    if (auto* submit = std::get_if<Submit>(&action)) {
-      if (!submit->form) co_return;
-      parts_.address(*submit->form);
-      if (takes_several())
-        group_->spawn(submit_trial(std::move(*submit->form)));
-      else
-        order_in_turn(std::move(action));
-    } else if (auto* acknowledge = std::get_if<Acknowledge>(&action)) {
-      NNI_CRASH_POINT("before acknowledgement");
-      auto work = parts_.channel.acknowledge(acknowledge->receipt);
-      co_await std::move(work);
-    } else if (auto* metric = std::get_if<ReportMetric>(&action)) {
-      auto work = parts_.advisor.report(metric->metric);
-      co_await std::move(work);
-    } else if (auto* outcome = std::get_if<ReportOutcome>(&action)) {
-      auto work = parts_.advisor.trial_ended(outcome->outcome);
-      co_await std::move(work);
-      NNI_CRASH_POINT("tuner told");
-    } else if (auto* cancel = std::get_if<Cancel>(&action)) {
-      if (takes_several())
-        group_->spawn(cancel_trial(cancel->run, cancel->why));
-      else
-        order_in_turn(std::move(action));
-    } else if (const auto* forget = std::get_if<Forget>(&action)) {
-      if constexpr (requires { parts_.service.recorded(forget->run); }) parts_.service.recorded(forget->run);
-    }
-  }
+  NNI_LAZY awaitable<void> perform(Action action);
 
   // Otherwise each submission and cancellation is awaited before the next, in a loop of their own: a platform that takes
   // its time must not keep trials waiting for their acknowledgements.
-  [[nodiscard]] bool takes_several() const { return parts_.service.capabilities().max_in_flight > 1; }
+  [[nodiscard]] bool takes_several() const { return policies_->capabilities().max_in_flight > 1; }
 
-  [[nodiscard]] bool is_busy() const {
-    return in_flight_ >= std::max<std::size_t>(parts_.service.capabilities().max_in_flight, 1);
-  }
+  NNI_LAZY [[nodiscard]] bool is_busy() const;
 
   // Not by a destructor: a context that dies destroys what waits in any order.
-  void leave_service() {
-    --in_flight_;
-    in_flight_changed_.notify_one();
-  }
+  NNI_LAZY void leave_service();
 
   // A cancellation goes first: of a run whose submission still waits it is noted, as beside others.
-  void order_in_turn(Action action) {
-    if (const auto* submit = std::get_if<Submit>(&action)) {
-      submitting_.emplace(submit->form->run, std::nullopt);
-      in_turn_.emplace_back(StorePosition(), std::move(action));
-    } else {
-      in_turn_.emplace_front(StorePosition(), std::move(action));
-    }
-    in_turn_changed_.notify();
-  }
+  NNI_LAZY void order_in_turn(Action action);
 
-  bool stopped_early(RunId run);
-  awaitable<void> service_loop();
-  awaitable<void> submit_trial(TrialJobForm form);
-  awaitable<void> cancel_trial(RunId run, StopReason why);
+  NNI_LAZY bool stopped_early(RunId run);
+  NNI_LAZY awaitable<void> service_loop();
+  NNI_LAZY awaitable<void> submit_trial(TrialJobForm form);
+  NNI_LAZY awaitable<void> cancel_trial(RunId run, StopReason why);
 
-  awaitable<void> lasting(awaitable<void> loop, const char* what);
+  NNI_LAZY awaitable<void> lasting(awaitable<void> loop, const char* what);
 
-  awaitable<void> written_loop();
+  NNI_LAZY awaitable<void> written_loop();
 
-  awaitable<void> synced_loop();
+  NNI_LAZY awaitable<void> synced_loop();
 
   // ---- sources of events --------------------------------------------------------------------------------------
 
-  awaitable<void> message_loop();
+  NNI_LAZY awaitable<void> message_loop();
 
-  awaitable<void> hear_end(JobEnded end, bool lost_with_manager);
-  awaitable<void> send_further(SendParameters what);
+  NNI_LAZY awaitable<void> hear_end(JobEnded end, bool lost_with_manager);
+  NNI_LAZY awaitable<void> send_further(SendParameters what);
 
-  awaitable<void> event_loop();
+  NNI_LAZY awaitable<void> event_loop();
 
   // Results of a run are heard before its end is. So many runs at a time, and the others after them.
-  awaitable<void> settle(RunId run);
-  awaitable<void> settle_now(RunId run);
+  NNI_LAZY awaitable<void> settle(RunId run);
+  NNI_LAZY awaitable<void> settle_now(RunId run);
 
-  awaitable<void> order_loop();
+  NNI_LAZY awaitable<void> order_loop();
 
   // ---- decisions ----------------------------------------------------------------------------------------------
 
-  awaitable<void> control_loop();
+  NNI_LAZY awaitable<void> control_loop();
 
-  awaitable<void> place_waiting();
-  [[noreturn]] void refuse_to_go_on(const std::string& why) const;
+  NNI_LAZY awaitable<void> place_waiting();
+  NNI_LAZY [[noreturn]] void refuse_to_go_on(const std::string& why) const;
 
-  void follow_status();
+  NNI_LAZY void follow_status();
 
   // A reason counts until its run has begun or ended.
   void show_queued() { board_->set_waiting_reason(queued_.empty() ? std::string() : queued_.begin()->second); }
-  void forget_queued(RunId run) {
-    if (queued_.erase(run) != 0) show_queued();
-  }
+  NNI_LAZY void forget_queued(RunId run);
 
-  awaitable<void> give_up();
-  [[nodiscard]] std::string what_is_awaited() const;
+  NNI_LAZY awaitable<void> give_up();
+  NNI_LAZY [[nodiscard]] std::string what_is_awaited() const;
 
   // ---- a platform that is away ----------------------------------------------------------------------------------
 
@@ -390,33 +237,29 @@ class Engine {
     bool answered = false;       // its submission
   };
 
-  void show_trouble();
-  void defer_run(JobEnded what);
-  void hold_starts(std::string reason);
-  void release_starts();
-  void drop_outage();
-  [[nodiscard]] bool may_place();
-  void note_probe(RunId run);
-  SteadyPoint watch_platform(SteadyPoint at);
-  [[noreturn]] void end_by_outage(const std::string& reason) const;
-  awaitable<std::optional<std::string>> ask_to_cancel(RunId run, StopReason why);
-  awaitable<void> cancel_again(RunId run, StopReason why, std::string refusal);
+  NNI_LAZY void show_trouble();
+  NNI_LAZY void defer_run(JobEnded what);
+  NNI_LAZY void hold_starts(std::string reason);
+  NNI_LAZY void release_starts();
+  NNI_LAZY void drop_outage();
+  NNI_LAZY [[nodiscard]] bool may_place();
+  NNI_LAZY void note_probe(RunId run);
+  NNI_LAZY SteadyPoint watch_platform(SteadyPoint at);
+  NNI_LAZY [[noreturn]] void end_by_outage(const std::string& reason) const;
+  NNI_LAZY awaitable<std::optional<std::string>> ask_to_cancel(RunId run, StopReason why);
+  NNI_LAZY awaitable<void> cancel_again(RunId run, StopReason why, std::string refusal);
 
   // ---- limits -------------------------------------------------------------------------------------------------
 
   // Runs that were adopted come in the order of their names, not of their age.
-  void note_start(RunId run, Duration ago) {
-    if (!options_->max_trial_duration) return;
-    const std::pair<SteadyPoint, RunId> start(context_->clock().steady_now() - ago, run);
-    starts_.insert(std::upper_bound(starts_.begin(), starts_.end(), start), start);
-  }
+  NNI_LAZY void note_start(RunId run, Duration ago);
 
-  awaitable<void> limit_loop();
-  SteadyPoint place_retries(SteadyPoint at);
-  SteadyPoint stop_overdue(SteadyPoint at);
+  NNI_LAZY awaitable<void> limit_loop();
+  NNI_LAZY SteadyPoint place_retries(SteadyPoint at);
+  NNI_LAZY SteadyPoint stop_overdue(SteadyPoint at);
 
   Context* context_;
-  Parts parts_;
+  EnginePolicies* policies_;
   ExperimentOptions* options_;
   Ledger* ledger_;
   Board* board_;
@@ -488,8 +331,6 @@ class Engine {
 
 }  // namespace nni::detail
 
-#include <nni/experiment/detail/engine_loops.hpp>
-#include <nni/experiment/detail/engine_orders.hpp>
-#include <nni/experiment/detail/engine_outage.hpp>
-#include <nni/experiment/detail/engine_placing.hpp>
-#include <nni/experiment/detail/engine_steering.hpp>
+#if NNI_HEADER_ONLY
+#include <nni/experiment/detail/engine_inl.hpp>
+#endif

@@ -8,92 +8,135 @@
 
 namespace nni {
 
-/// What the loops work on, and how a form is filled: the one place where all policies meet.
+/// The policies of an experiment for its engine: the one place where all of them meet.
 template <class Service, class... Policies>
-struct Experiment<Service, Policies...>::Parts {
-  static constexpr bool carried = Experiment::carried;
-  static constexpr bool updates_space =
+class Experiment<Service, Policies...>::Parts final : public detail::EnginePolicies {
+ public:
+  static constexpr bool can_update_space =
       requires(advisor_type& advisor, const SearchSpace& space) { advisor.update_search_space(space); };
   using channel_type = std::conditional_t<carried, Service, transport_type>;
 
-  explicit Parts(Experiment& owner)
-      : experiment(&owner),
-        service(owner.service_),
-        scheduler(owner.scheduler_),
-        channel(channel_of(owner)),
-        advisor(owner.advisor_),
-        store(owner.store_) {}
+  explicit Parts(Experiment& owner) : owner_(&owner) {}
 
-  static channel_type& channel_of(Experiment& owner) {
-    if constexpr (carried)
-      return owner.service_;
-    else
-      return owner.transport_;
+  Capabilities capabilities() const noexcept override { return owner_->service_.capabilities(); }
+  awaitable<ResourceSnapshot> resources() override { return owner_->service_.resources(); }
+  awaitable<JobId> submit_trial_job(TrialJobForm form) override {
+    return owner_->service_.submit_trial_job(std::move(form));
+  }
+  awaitable<void> cancel_trial_job(RunId run, StopReason reason) override {
+    return owner_->service_.cancel_trial_job(run, reason);
+  }
+  awaitable<JobEvent> next_event() override { return owner_->service_.next_event(); }
+  void end_recorded(RunId run) override {
+    if constexpr (requires { owner_->service_.recorded(run); }) owner_->service_.recorded(run);
   }
 
-  /// True when the channel keeps files for each run, which are written before it is submitted.
-  static constexpr bool prepares_files = requires(channel_type& to, const TrialJobForm& form) {
-    { to.prepare(form) } -> AwaitableOf<void>;
-  };
+  awaitable<TrialMessage> next_message() override { return channel().next_message(); }
+  awaitable<void> acknowledge(Receipt receipt) override { return channel().acknowledge(receipt); }
+  awaitable<void> send(RunId run, Parameters parameters) override { return channel().send(run, std::move(parameters)); }
+  awaitable<void> settle(RunId run) override { return channel().settle(run); }
+  bool is_carried() const noexcept override { return carried; }
+  bool ends_come_last() const noexcept override { return nni::ends_come_last<channel_type>; }
+  bool prepares_files() const noexcept override { return awaits_files; }
+  awaitable<void> prepare(const TrialJobForm& form) override {
+    if constexpr (awaits_files)
+      return channel().prepare(form);
+    else
+      return nothing();
+  }
+  bool resumes_channel() const noexcept override { return can_resume_channel; }
+  void resume_channel(RunId run) override {
+    if constexpr (can_resume_channel) channel().resume(run);
+  }
 
-  /// What a trial asks of the machines.
-  ResourceRequest request(TrialId trial) {
-    if constexpr (requires { advisor.request_of(trial); })
-      if (const auto own = advisor.request_of(trial)) return *own;
-    return ResourceRequest{experiment->options_.trial_gpu_number};
+  PlacementResult place(const ResourceRequest& request, const ResourceSnapshot& resources) override {
+    return owner_->scheduler_.place(request, resources);
+  }
+  void hold(const Placement& placement) override { owner_->scheduler_.hold(placement); }
+  void release(const Placement& placement) noexcept override { owner_->scheduler_.release(placement); }
+
+  awaitable<void> request(std::size_t count) override { return owner_->advisor_.request(count); }
+  awaitable<void> report(const Metric& metric) override { return owner_->advisor_.report(metric); }
+  awaitable<void> trial_ended(const TrialOutcome& outcome) override { return owner_->advisor_.trial_ended(outcome); }
+  awaitable<Order> next_order() override { return owner_->advisor_.next_order(); }
+  void trial_started(RunId run) override {
+    if constexpr (requires { owner_->advisor_.trial_started(run); }) owner_->advisor_.trial_started(run);
+  }
+
+  StorePosition append(std::vector<StoreEvent>&& events) override { return owner_->store_.append(std::move(events)); }
+  StorePosition append(std::span<const StoreEvent> events) override { return owner_->store_.append(events); }
+  awaitable<void> written(StorePosition at) override { return owner_->store_.written(at); }
+  awaitable<void> synced(StorePosition at) override { return owner_->store_.synced(at); }
+
+  void on_trouble(TroubleListener of_store, TroubleListener of_service) override {
+    if constexpr (requires { owner_->store_.on_trouble(of_store); }) owner_->store_.on_trouble(std::move(of_store));
+    if constexpr (requires { owner_->service_.on_trouble(of_service); })
+      owner_->service_.on_trouble(std::move(of_service));
+  }
+
+  ResourceRequest request_of(TrialId trial) override {
+    if constexpr (requires { owner_->advisor_.request_of(trial); })
+      if (const auto own = owner_->advisor_.request_of(trial)) return *own;
+    return ResourceRequest{owner_->options_.trial_gpu_number};
   }
 
   /// Everything about a run that does not come from the ledger.
-  TrialJobForm form(TrialId trial, const ResourceRequest& request, Placement placement) {
-    const ExperimentOptions& options = experiment->options_;
+  TrialJobForm form(TrialId trial, const ResourceRequest& request, Placement placement) override {
+    const ExperimentOptions& options = owner_->options_;
     TrialJobForm form;
     form.request = request;
     form.placement = std::move(placement);
     form.command = options.trial_command;
-    form.working_directory = experiment->working_directory_;
+    form.working_directory = owner_->working_directory_;
     form.environment = options.environment;
     if constexpr (!std::same_as<typename Service::mount_type, NoMount>)
-      form.mount = typename Service::mount_type(experiment->storage_.mount(trial));
-    if constexpr (requires { advisor.complete(trial, form); }) advisor.complete(trial, form);
+      form.mount = typename Service::mount_type(owner_->storage_.mount(trial));
+    if constexpr (requires { owner_->advisor_.complete(trial, form); }) owner_->advisor_.complete(trial, form);
     return form;
   }
 
-  /// What only the run that was numbered can be given: the address of its channel.
-  void address(TrialJobForm& form) {
+  void address(TrialJobForm& form) override {
     if constexpr (!carried) {
       // A transport that answers requests for parameters has to know them before the run can ask.
-      if constexpr (requires { channel.prepare(form); } && !prepares_files) channel.prepare(form);
-      for (auto& [name, value] : channel.environment(form.run)) form.environment[name] = value;
+      if constexpr (requires(channel_type& to) { to.prepare(form); } && !awaits_files) channel().prepare(form);
+      for (auto& [name, value] : channel().environment(form.run)) form.environment[name] = value;
     }
   }
 
-  /// What is in force has changed: the next record of the experiment says so.
-  void settings_changed() {
-    experiment->settings_.paused = experiment->ledger_->paused(PauseReason::user);
-    experiment->settings_.in_force = detail::limits_of(experiment->options_);
-    experiment->apply_settings();
+  void settings_changed() override {
+    owner_->settings_.paused = owner_->ledger_->paused(PauseReason::user);
+    owner_->settings_.in_force = detail::limits_of(owner_->options_);
+    owner_->apply_settings();
+  }
+  bool updates_space() const noexcept override { return can_update_space; }
+  void update_search_space(const SearchSpace& space) override {
+    if constexpr (can_update_space) {
+      owner_->advisor_.update_search_space(space);
+      owner_->space_ = space;
+      owner_->settings_.begin_space(space, owner_->ledger_->counts().ordered);
+      ++owner_->space_count_;
+      owner_->count_ = &Experiment::count_unfitting;
+    }
+  }
+  awaitable<void> count_unfitting() override { return owner_->count_unfitting(); }
+
+ private:
+  // The channel keeps files for each run, which are written before it is submitted.
+  static constexpr bool awaits_files = requires(channel_type& to, const TrialJobForm& form) {
+    { to.prepare(form) } -> AwaitableOf<void>;
+  };
+  static constexpr bool can_resume_channel = requires(channel_type& from, RunId run) { from.resume(run); };
+
+  static awaitable<void> nothing() { co_return; }
+
+  channel_type& channel() {
+    if constexpr (carried)
+      return owner_->service_;
+    else
+      return owner_->transport_;
   }
 
-  /// Suggestions come from another space from now on. @throws ConfigError  when it cannot be searched
-  void update_search_space(const SearchSpace& space)
-    requires updates_space
-  {
-    advisor.update_search_space(space);
-    experiment->space_ = space;
-    experiment->settings_.begin_space(space, experiment->ledger_->counts().ordered);
-    ++experiment->space_count_;
-    experiment->count_ = &Experiment::count_unfitting;
-  }
-
-  /// Counts the results that do not fit the search space in force.
-  awaitable<void> count_unfitting() { return experiment->count_unfitting(); }
-
-  Experiment* experiment;
-  Service& service;
-  scheduler_type& scheduler;
-  channel_type& channel;
-  advisor_type& advisor;
-  store_type& store;
+  Experiment* owner_;
 };
 
 template <class Service, class... Policies>
@@ -111,7 +154,7 @@ Experiment<Service, Policies...>::Experiment(
   const bool commands_of_advisor = brings_commands<advisor_type> && options_.trial_command.empty();
   check(options_, service_.capabilities().needs_command && !commands_of_advisor, hands_out_gpus<scheduler_type>);
   space_ = space_of(advisor_);
-  control_ = std::make_shared<detail::ControlCore>(options_, Parts::updates_space);
+  control_ = std::make_shared<detail::ControlCore>(options_, Parts::can_update_space);
   working_directory_ =
       std::filesystem::absolute(options_.code_directory.empty() ? "." : options_.code_directory)
           .lexically_normal()

@@ -40,7 +40,7 @@ void Experiment<Service, Policies...>::steer(Experiment& self, const detail::Cha
   if (std::holds_alternative<detail::StopExperiment>(change))
     self.stop_now();
   else if (self.engine_)
-    self.guarded([&self, &change] { self.engine_->carry_out(change); });
+    self.guarded([&self, &change] { self.engine_->apply(change); });
 }
 
 template <class Service, class... Policies>
@@ -95,7 +95,8 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   }
 
   board.take_over(first_profile(context), directory_);
-  Engine engine(context, Parts(*this), options_, *ledger_, board);
+  Parts policies(*this);
+  detail::Engine engine(context, policies, options_, *ledger_, board);
   engine_ = &engine;
   engine.listen();
   try {
@@ -126,7 +127,7 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
     std::get<ProfileChanged>(first.records.front()) = board.profile(ledger_->counts());
     engine.apply(first);
     if constexpr (resumable) {
-      if (settings_.paused) engine.carry_out(detail::PauseTrials{});
+      if (settings_.paused) engine.apply(detail::Change(detail::PauseTrials{}));
       engine.adopt(reports);
     }
     control_->begin(context.executor(), [this](const detail::Change& change) { steer_.load()(*this, change); });

@@ -9,8 +9,7 @@
 
 namespace nni::detail {
 
-template <class Parts>
-TrialId Engine<Parts>::order(NewTrial what) {
+NNI_LAZY_BODY TrialId Engine::order(NewTrial what) {
   Transition transition;
   tuner_is_done_ = false;
   const TrialId id = ledger_->order(std::move(what), now(), transition);
@@ -19,20 +18,18 @@ TrialId Engine<Parts>::order(NewTrial what) {
   return id;
 }
 
-template <class Parts>
-void Engine<Parts>::cancel(TrialId trial, StopReason why) {
+NNI_LAZY_BODY void Engine::cancel(TrialId trial, StopReason why) {
   Transition transition;
   ledger_->cancel(trial, why, now(), transition);
   apply(transition);
   wake();
 }
 
-template <class Parts>
-void Engine<Parts>::adopt(const std::vector<JobReport>& reports) {
+NNI_LAZY_BODY void Engine::adopt(const std::vector<JobReport>& reports) {
   for (JobReport report : reports) {
-    if constexpr (requires { parts_.channel.resume(report.run); }) {
+    if (policies_->resumes_channel()) {
       // What an ended run left in its channel is heard before its end, as always.
-      if (report.state != JobReport::State::never_started) parts_.channel.resume(report.run);
+      if (report.state != JobReport::State::never_started) policies_->resume_channel(report.run);
       if (report.state == JobReport::State::ended || report.state == JobReport::State::unknown) {
         if (report.state == JobReport::State::unknown) {
           report.end.kind = EndKind::lost;
@@ -47,7 +44,7 @@ void Engine<Parts>::adopt(const std::vector<JobReport>& reports) {
     Transition transition;
     ledger_->adopted(report, now(), transition);
     if (const Placement* held = ledger_->placement(report.run)) {
-      parts_.scheduler.hold(*held);
+      policies_->hold(*held);
       // A wall clock that was set back meanwhile gives nobody more time.
       const Duration ago = report.started == TimePoint{} ? Duration{} : now() - report.started;
       note_start(report.run, std::max(ago, Duration{}));
@@ -57,8 +54,7 @@ void Engine<Parts>::adopt(const std::vector<JobReport>& reports) {
 }
 
 // Ends a run that was cancelled while its submission waited for its turn or its files.
-template <class Parts>
-bool Engine<Parts>::stopped_early(RunId run) {
+NNI_LAZY_BODY bool Engine::stopped_early(RunId run) {
   const auto early = submitting_.find(run);
   if (early == submitting_.end() || !early->second) return false;
   const std::optional<StopReason> stopped = submitting_.extract(early).mapped();
@@ -70,8 +66,7 @@ bool Engine<Parts>::stopped_early(RunId run) {
   return true;
 }
 
-template <class Parts>
-awaitable<void> Engine<Parts>::service_loop() {
+NNI_LAZY_BODY awaitable<void> Engine::service_loop() {
   for (unsigned steps = 1;; ++steps) {
     while (in_turn_.empty()) {
       auto change = in_turn_changed_.wait();
@@ -95,8 +90,7 @@ awaitable<void> Engine<Parts>::service_loop() {
   }
 }
 
-template <class Parts>
-awaitable<void> Engine<Parts>::submit_trial(TrialJobForm form) {
+NNI_LAZY_BODY awaitable<void> Engine::submit_trial(TrialJobForm form) {
   const RunId run = form.run;
   // It may be cancelled before it is through.
   submitting_.emplace(run, std::nullopt);
@@ -109,13 +103,13 @@ awaitable<void> Engine<Parts>::submit_trial(TrialJobForm form) {
   std::optional<std::string> failure;
   bool deferred = false;
   try {
-    if constexpr (Parts::prepares_files) {
-      auto preparing = parts_.channel.prepare(form);
+    if (policies_->prepares_files()) {
+      auto preparing = policies_->prepare(form);
       co_await std::move(preparing);
     }
     stopped = stopped_early(run);
     if (!stopped) {
-      auto work = parts_.service.submit_trial_job(std::move(form));
+      auto work = policies_->submit_trial_job(std::move(form));
       co_await std::move(work);
       NNI_CRASH_POINT("spawned");
     }
@@ -146,8 +140,7 @@ awaitable<void> Engine<Parts>::submit_trial(TrialJobForm form) {
   apply(transition);
 }
 
-template <class Parts>
-awaitable<void> Engine<Parts>::cancel_trial(RunId run, StopReason why) {
+NNI_LAZY_BODY awaitable<void> Engine::cancel_trial(RunId run, StopReason why) {
   if (const auto early = submitting_.find(run); early != submitting_.end()) {
     early->second = why;
     co_return;
@@ -157,8 +150,7 @@ awaitable<void> Engine<Parts>::cancel_trial(RunId run, StopReason why) {
   if (refusal) group_->spawn(cancel_again(run, why, *std::move(refusal)));
 }
 
-template <class Parts>
-awaitable<void> Engine<Parts>::hear_end(JobEnded end, bool lost_with_manager) {
+NNI_LAZY_BODY awaitable<void> Engine::hear_end(JobEnded end, bool lost_with_manager) {
   auto settled = settle(end.run);
   co_await std::move(settled);
   Transition transition;
@@ -171,14 +163,13 @@ awaitable<void> Engine<Parts>::hear_end(JobEnded end, bool lost_with_manager) {
 }
 
 // An advisor has more parameters for a running trial; one that has ended meanwhile needs none.
-template <class Parts>
-awaitable<void> Engine<Parts>::send_further(SendParameters what) {
+NNI_LAZY_BODY awaitable<void> Engine::send_further(SendParameters what) {
   const std::optional<RunId> run = ledger_->live_run(what.trial);
   if (!run) co_return;
   ++sending_;
   std::string failure;
   try {
-    auto work = parts_.channel.send(*run, std::move(what.parameters));
+    auto work = policies_->send(*run, std::move(what.parameters));
     co_await std::move(work);
   } catch (const Error& error) {
     if (group_->cancelled() && async::is_cancellation(std::current_exception())) throw;

@@ -2,18 +2,17 @@
 #pragma once
 
 /// @file
-/// Bodies of `detail::Engine`: where waiting trials run. Included by engine.hpp.
+/// Bodies of `detail::Engine`: where waiting trials run. Included by engine_inl.hpp.
 
 #include <nni/experiment/detail/engine.hpp>
 
 namespace nni::detail {
 
-template <class Parts>
-awaitable<void> Engine<Parts>::place_waiting() {
+NNI_LAZY_BODY awaitable<void> Engine::place_waiting() {
   if (std::exchange(resources_stale_, false)) {
     std::string failure;
     try {
-      auto work = parts_.service.resources();
+      auto work = policies_->resources();
       resources_ = co_await std::move(work);
     } catch (const std::exception& error) {
       if (group_->cancelled() || !is_transient(error)) throw;
@@ -29,8 +28,8 @@ awaitable<void> Engine<Parts>::place_waiting() {
   Transition transition;
   while (const std::optional<TrialId> trial = ledger_->next_waiting()) {
     if (!may_place()) co_return;
-    const ResourceRequest request = parts_.request(*trial);
-    PlacementResult answer = parts_.scheduler.place(request, resources_);
+    const ResourceRequest request = policies_->request_of(*trial);
+    PlacementResult answer = policies_->place(request, resources_);
     if (auto* wait = std::get_if<Wait>(&answer)) {
       board_->set_waiting_reason(std::move(wait->reason));
       co_return;
@@ -39,15 +38,15 @@ awaitable<void> Engine<Parts>::place_waiting() {
     if (auto* never = std::get_if<Impossible>(&answer)) {
       ledger_->refuse(*trial, std::move(never->reason), now(), transition);
     } else {
-      ledger_->intend(*trial, parts_.form(*trial, request, std::move(std::get<Placement>(answer))), now(), transition);
+      ledger_->intend(
+          *trial, policies_->form(*trial, request, std::move(std::get<Placement>(answer))), now(), transition);
       if (const std::optional<RunId> run = ledger_->live_run(*trial)) note_probe(*run);
     }
     apply(transition);
   }
 }
 
-template <class Parts>
-void Engine<Parts>::refuse_to_go_on(const std::string& why) const {
+NNI_LAZY_BODY void Engine::refuse_to_go_on(const std::string& why) const {
   throw Error(
       Errc::spawn_failed,
       std::to_string(options_->max_failed_starts) +

@@ -8,16 +8,14 @@
 
 namespace nni::detail {
 
-template <class Parts>
-void Engine<Parts>::pause(PauseReason why, std::string text) {
+NNI_LAZY_BODY void Engine::pause(PauseReason why, std::string text) {
   if (!ledger_->paused()) paused_at_ = context_->clock().steady_now();
   ledger_->pause(why);
   pauses_[static_cast<std::size_t>(why)] = std::move(text);
   tell_pause();
 }
 
-template <class Parts>
-void Engine<Parts>::resume(PauseReason why) {
+NNI_LAZY_BODY void Engine::resume(PauseReason why) {
   if (!ledger_->paused(why)) return;
   ledger_->resume(why);
   pauses_[static_cast<std::size_t>(why)].clear();
@@ -27,8 +25,7 @@ void Engine<Parts>::resume(PauseReason why) {
 }
 
 // What waits for its record before it is submitted has begun nowhere, and who stops does not wait for that record.
-template <class Parts>
-void Engine<Parts>::drop_submissions(Queue<Pending>& waiting) {
+NNI_LAZY_BODY void Engine::drop_submissions(Queue<Pending>& waiting) {
   std::vector<RunId> runs;
   for (Pending& pending : waiting)
     if (auto* submit = std::get_if<Submit>(&pending.action); submit && submit->form) {
@@ -44,8 +41,7 @@ void Engine<Parts>::drop_submissions(Queue<Pending>& waiting) {
   }
 }
 
-template <class Parts>
-void Engine<Parts>::tell_pause() {
+NNI_LAZY_BODY void Engine::tell_pause() {
   std::string text;
   for (const std::string& reason : pauses_)
     if (!reason.empty()) text += (text.empty() ? "" : "; ") + reason;
@@ -54,8 +50,7 @@ void Engine<Parts>::tell_pause() {
   wake();
 }
 
-template <class Parts>
-void Engine<Parts>::carry_out(const Change& what) {
+NNI_LAZY_BODY void Engine::apply(const Change& what) {
   std::visit(
       [this]<class What>(const What& asked) {
         if constexpr (std::same_as<What, StopExperiment>) {
@@ -76,73 +71,62 @@ void Engine<Parts>::carry_out(const Change& what) {
       what);
 }
 
-template <class Parts>
-void Engine<Parts>::change(const SetConcurrency& what) {
+NNI_LAZY_BODY void Engine::change(const SetConcurrency& what) {
   options_->concurrency = what.value;
   ledger_->set_concurrency(what.value);
   record_settings();
 }
 
-template <class Parts>
-void Engine<Parts>::change(const SetMaxTrials& what) {
+NNI_LAZY_BODY void Engine::change(const SetMaxTrials& what) {
   options_->max_trials = what.value;
   ledger_->set_max_trials(what.value.value_or(std::numeric_limits<std::uint64_t>::max()));
   record_settings();
 }
 
-template <class Parts>
-void Engine<Parts>::change(const SetMaxDuration& what) {
+NNI_LAZY_BODY void Engine::change(const SetMaxDuration& what) {
   options_->max_duration = what.value;
   limits_changed_.notify();
   record_settings();
 }
 
-template <class Parts>
-void Engine<Parts>::change(const UpdateSearchSpace& what) {
-  if constexpr (requires { parts_.update_search_space(*what.space); }) {
-    try {
-      parts_.update_search_space(*what.space);
-    } catch (const ConfigError& error) {
-      context_->log().error("experiment", std::string("the search space stays as it was: ") + error.what());
-      return;
-    }
-    ledger_->ask_again();
-    record_settings();
-    if constexpr (requires { parts_.count_unfitting(); })
-      if (group_) group_->spawn(parts_.count_unfitting());
+NNI_LAZY_BODY void Engine::change(const UpdateSearchSpace& what) {
+  if (!policies_->updates_space()) return;
+  try {
+    policies_->update_search_space(*what.space);
+  } catch (const ConfigError& error) {
+    context_->log().error("experiment", std::string("the search space stays as it was: ") + error.what());
+    return;
   }
+  ledger_->ask_again();
+  record_settings();
+  if (group_) group_->spawn(policies_->count_unfitting());
 }
 
-template <class Parts>
-void Engine<Parts>::change(const PauseTrials&) {
+NNI_LAZY_BODY void Engine::change(const PauseTrials&) {
   pause(PauseReason::user, "paused by the user");
   record_settings();
 }
 
-template <class Parts>
-void Engine<Parts>::change(const ResumeTrials&) {
+NNI_LAZY_BODY void Engine::change(const ResumeTrials&) {
   resume(PauseReason::user);
   record_settings();
 }
 
-template <class Parts>
-void Engine<Parts>::change(const ShowProgress&) {
+NNI_LAZY_BODY void Engine::change(const ShowProgress&) {
   board_->set_active(active());
   board_->publish(ledger_->counts());
 }
 
 // What is in force is recorded before anything that follows from it.
-template <class Parts>
-void Engine<Parts>::record_settings() {
-  if constexpr (requires { parts_.settings_changed(); }) parts_.settings_changed();
+NNI_LAZY_BODY void Engine::record_settings() {
+  policies_->settings_changed();
   const StoreEvent profile{board_->profile(ledger_->counts())};
-  last_ = parts_.store.append(std::span<const StoreEvent>(&profile, 1));
+  last_ = policies_->append(std::span<const StoreEvent>(&profile, 1));
 }
 
 // The statuses of NNI between the start and the end. While a trial that was ordered waits for its first place, the budget
 // is not used up; one that waits for another attempt does not give it back.
-template <class Parts>
-void Engine<Parts>::follow_status() {
+NNI_LAZY_BODY void Engine::follow_status() {
   if (stopping_) return;
   const bool none_left = ledger_->budget_used_up() && (is_spent_ || ledger_->counts().waiting == 0);
   is_spent_ = none_left || out_of_time_;
@@ -152,40 +136,35 @@ void Engine<Parts>::follow_status() {
   if (status == board_->status()) return;
   board_->set_status(status);
   const StoreEvent profile{board_->profile(ledger_->counts())};
-  last_ = parts_.store.append(std::span<const StoreEvent>(&profile, 1));
+  last_ = policies_->append(std::span<const StoreEvent>(&profile, 1));
   wake();
 }
 
-template <class Parts>
-void Engine<Parts>::cancel_by_user(TrialId trial) {
+NNI_LAZY_BODY void Engine::cancel_by_user(TrialId trial) {
   Transition transition;
   ledger_->cancel(trial, StopReason::user, now(), transition);
   apply(transition);
   wake();
 }
 
-template <class Parts>
-awaitable<void> Engine<Parts>::tell_when_recorded(std::shared_ptr<std::promise<bool>> answer) {
-  auto stored = parts_.store.synced(last_);
+NNI_LAZY_BODY awaitable<void> Engine::tell_when_recorded(std::shared_ptr<std::promise<bool>> answer) {
+  auto stored = policies_->synced(last_);
   co_await std::move(stored);
   answer->set_value(true);
   std::erase(unanswered_, answer);
 }
 
-template <class Parts>
-awaitable<void> Engine<Parts>::throw_again(std::exception_ptr failure) {
+NNI_LAZY_BODY awaitable<void> Engine::throw_again(std::exception_ptr failure) {
   if (failure) std::rethrow_exception(failure);
   co_return;
 }
 
-template <class Parts>
-void Engine<Parts>::retry_later(const RetryLater& later) {
+NNI_LAZY_BODY void Engine::retry_later(const RetryLater& later) {
   retries_.emplace(context_->clock().steady_now() + later.pause, later.trial);
   limits_changed_.notify();
 }
 
-template <class Parts>
-awaitable<void> Engine<Parts>::limit_loop() {
+NNI_LAZY_BODY awaitable<void> Engine::limit_loop() {
   // Steady time throughout: a wall clock that is set changes no limit.
   while (true) {
     const SteadyPoint at = context_->clock().steady_now();
@@ -217,7 +196,7 @@ awaitable<void> Engine<Parts>::limit_loop() {
     if (at - profile_written_ >= std::chrono::seconds(10) && store_trouble_.empty()) {
       profile_written_ = at;
       const StoreEvent profile{board_->profile(ledger_->counts())};
-      last_ = parts_.store.append(std::span<const StoreEvent>(&profile, 1));
+      last_ = policies_->append(std::span<const StoreEvent>(&profile, 1));
     }
     auto wait = async::race(context_->clock().sleep_until(next), limits_changed_.wait());
     co_await std::move(wait);
@@ -225,8 +204,7 @@ awaitable<void> Engine<Parts>::limit_loop() {
 }
 
 // Lets trials wait for a place whose pause is over. @returns when to look again
-template <class Parts>
-SteadyPoint Engine<Parts>::place_retries(SteadyPoint at) {
+NNI_LAZY_BODY SteadyPoint Engine::place_retries(SteadyPoint at) {
   while (!retries_.empty() && retries_.top().first <= at) {
     ledger_->retry_due(retries_.top().second);
     retries_.pop();
@@ -236,8 +214,7 @@ SteadyPoint Engine<Parts>::place_retries(SteadyPoint at) {
 }
 
 // Stops what ran too long. @returns when to look again
-template <class Parts>
-SteadyPoint Engine<Parts>::stop_overdue(SteadyPoint at) {
+NNI_LAZY_BODY SteadyPoint Engine::stop_overdue(SteadyPoint at) {
   const Duration limit = *options_->max_trial_duration;
   while (!starts_.empty() && starts_.front().first + limit <= at) {
     const RunId run = starts_.front().second;

@@ -4,15 +4,14 @@
 /// @file
 /// Bodies of `detail::Engine`: a platform that is away for a while. What it cannot start is submitted again after a pause
 /// (0.1 s, doubled up to 10 s), and so is a cancellation that it refuses; what lasts longer than the option says ends the
-/// experiment. Included by engine.hpp.
+/// experiment. Included by engine_inl.hpp.
 
 #include <nni/experiment/detail/engine.hpp>
 
 namespace nni::detail {
 
 // Of several reasons the one that stops most is shown.
-template <class Parts>
-void Engine<Parts>::show_trouble() {
+NNI_LAZY_BODY void Engine::show_trouble() {
   std::string reason = !store_trouble_.empty() ? store_trouble_ : service_trouble_;
   if (reason.empty() && outage_) reason = "no trial can be started for now, which is tried again: " + outage_->reason;
   if (reason.empty() && !refused_.empty())
@@ -21,8 +20,7 @@ void Engine<Parts>::show_trouble() {
   board_->set_trouble(std::move(reason));
 }
 
-template <class Parts>
-void Engine<Parts>::defer_run(JobEnded what) {
+NNI_LAZY_BODY void Engine::defer_run(JobEnded what) {
   std::string reason = std::move(what.end.message);
   if (reason.empty()) reason = "the platform gave no reason";
   what.end.message = reason;
@@ -35,8 +33,7 @@ void Engine<Parts>::defer_run(JobEnded what) {
 
 // Runs that were submitted before the first of them failed say the same once more; only one that was tried after the
 // pause makes the pause longer.
-template <class Parts>
-void Engine<Parts>::hold_starts(std::string reason) {
+NNI_LAZY_BODY void Engine::hold_starts(std::string reason) {
   const SteadyPoint at = context_->clock().steady_now();
   if (!outage_) {
     context_->log().warning("experiment", "no trial can be started for now, which is tried again: " + reason);
@@ -55,15 +52,13 @@ void Engine<Parts>::hold_starts(std::string reason) {
   wake();
 }
 
-template <class Parts>
-void Engine<Parts>::release_starts() {
+NNI_LAZY_BODY void Engine::release_starts() {
   if (!outage_) return;
   context_->log().info("experiment", "trials can be started again");
   drop_outage();
 }
 
-template <class Parts>
-void Engine<Parts>::drop_outage() {
+NNI_LAZY_BODY void Engine::drop_outage() {
   outage_.reset();
   show_trouble();
   wake();
@@ -71,8 +66,7 @@ void Engine<Parts>::drop_outage() {
 
 // After each pause one run shows how the platform is. One that it accepted, and has not deferred by the end of the next
 // pause, is as good as started: some platforms queue for hours.
-template <class Parts>
-bool Engine<Parts>::may_place() {
+NNI_LAZY_BODY bool Engine::may_place() {
   if (!outage_) return true;
   if (context_->clock().steady_now() < outage_->until) return false;
   if (!outage_->probe || !ledger_->is_live(*outage_->probe)) return true;
@@ -81,8 +75,7 @@ bool Engine<Parts>::may_place() {
   return true;
 }
 
-template <class Parts>
-void Engine<Parts>::note_probe(RunId run) {
+NNI_LAZY_BODY void Engine::note_probe(RunId run) {
   if (!outage_) return;
   outage_->probe = run;
   outage_->answered = false;
@@ -91,8 +84,7 @@ void Engine<Parts>::note_probe(RunId run) {
 }
 
 // @returns when to look again
-template <class Parts>
-SteadyPoint Engine<Parts>::watch_platform(SteadyPoint at) {
+NNI_LAZY_BODY SteadyPoint Engine::watch_platform(SteadyPoint at) {
   SteadyPoint next = SteadyPoint::max();
   if (outage_ && at >= outage_->until) {
     if (outage_->probe && !outage_->answered && ledger_->is_live(*outage_->probe))
@@ -121,8 +113,7 @@ SteadyPoint Engine<Parts>::watch_platform(SteadyPoint at) {
   return next;
 }
 
-template <class Parts>
-void Engine<Parts>::end_by_outage(const std::string& reason) const {
+NNI_LAZY_BODY void Engine::end_by_outage(const std::string& reason) const {
   throw Error(
       Errc::timed_out,
       "the training service could start no trial for " + to_string(*options_->platform_outage_limit) + ": " + reason +
@@ -131,8 +122,7 @@ void Engine<Parts>::end_by_outage(const std::string& reason) const {
 }
 
 // @returns why the platform refused; nothing when it did not, or when the run has ended meanwhile
-template <class Parts>
-awaitable<std::optional<std::string>> Engine<Parts>::ask_to_cancel(RunId run, StopReason why) {
+NNI_LAZY_BODY awaitable<std::optional<std::string>> Engine::ask_to_cancel(RunId run, StopReason why) {
   std::optional<std::string> refusal;
   while (is_busy()) {
     auto turn = in_flight_changed_.wait();
@@ -140,7 +130,7 @@ awaitable<std::optional<std::string>> Engine<Parts>::ask_to_cancel(RunId run, St
   }
   ++in_flight_;
   try {
-    auto work = parts_.service.cancel_trial_job(run, why);
+    auto work = policies_->cancel_trial_job(run, why);
     co_await std::move(work);
   } catch (const std::exception& error) {
     if (group_->cancelled() && async::is_cancellation(std::current_exception())) throw;
@@ -153,8 +143,7 @@ awaitable<std::optional<std::string>> Engine<Parts>::ask_to_cancel(RunId run, St
 }
 
 // Beside everything else: a platform that refuses one request must not keep back the others.
-template <class Parts>
-awaitable<void> Engine<Parts>::cancel_again(RunId run, StopReason why, std::string refusal) {
+NNI_LAZY_BODY awaitable<void> Engine::cancel_again(RunId run, StopReason why, std::string refusal) {
   context_->log().warning(
       "experiment", "run " + to_string(run) + " could not be stopped, which is tried again: " + refusal);
   std::optional<std::string> reason = std::move(refusal);
@@ -177,8 +166,7 @@ awaitable<void> Engine<Parts>::cancel_again(RunId run, StopReason why, std::stri
 
 // A run that does not end although it was told to must not keep the experiment for ever, and one whose end cannot arrive
 // is not worth the whole limit.
-template <class Parts>
-awaitable<void> Engine<Parts>::give_up() {
+NNI_LAZY_BODY awaitable<void> Engine::give_up() {
   const SteadyPoint begin = context_->clock().steady_now();
   const Duration limit = context_->shutdown_limit();
   bool said = false;
@@ -199,8 +187,7 @@ awaitable<void> Engine<Parts>::give_up() {
   group_->cancel();
 }
 
-template <class Parts>
-std::string Engine<Parts>::what_is_awaited() const {
+NNI_LAZY_BODY std::string Engine::what_is_awaited() const {
   std::string text = "stopping: " + std::to_string(ledger_->counts().live) + " runs have not ended yet";
   const std::string& reason = !store_trouble_.empty() ? store_trouble_ : service_trouble_;
   if (!reason.empty()) text += " (" + reason + ")";

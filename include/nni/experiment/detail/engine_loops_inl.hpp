@@ -2,7 +2,7 @@
 #pragma once
 
 /// @file
-/// Bodies of `detail::Engine`: the loops that wait for records, messages, events and orders. Included by engine.hpp.
+/// Bodies of `detail::Engine`: the loops that wait for records, messages, events and orders. Included by engine_inl.hpp.
 
 #include <nni/concepts/metric_transport.hpp>
 #include <nni/experiment/detail/engine.hpp>
@@ -10,8 +10,7 @@
 namespace nni::detail {
 
 // A loop that a policy ends by a cancellation of its own would end quietly, and the experiment never.
-template <class Parts>
-awaitable<void> Engine<Parts>::lasting(awaitable<void> loop, const char* what) {
+NNI_LAZY_BODY awaitable<void> Engine::lasting(awaitable<void> loop, const char* what) {
   try {
     co_await std::move(loop);
   } catch (const std::exception& error) {
@@ -24,8 +23,7 @@ awaitable<void> Engine<Parts>::lasting(awaitable<void> loop, const char* what) {
 // A source that always has something ready would keep everything else from running: each loop yields after a bounded
 // number of steps.
 
-template <class Parts>
-awaitable<void> Engine<Parts>::written_loop() {
+NNI_LAZY_BODY awaitable<void> Engine::written_loop() {
   unsigned steps = 0;
   while (true) {
     while (written_.empty()) {
@@ -33,12 +31,12 @@ awaitable<void> Engine<Parts>::written_loop() {
       co_await std::move(change);
     }
     const StorePosition position = written_.back().position;
-    auto stored = parts_.store.written(position);
+    auto stored = policies_->written(position);
     co_await std::move(stored);
     while (!written_.empty() && written_.front().position <= position) {
       Action action = std::move(written_.front().action);
       written_.pop_front();
-      auto work = carry_out(std::move(action));
+      auto work = perform(std::move(action));
       co_await std::move(work);
       if (++steps % steps_per_turn == 0) {
         make_room();
@@ -50,8 +48,7 @@ awaitable<void> Engine<Parts>::written_loop() {
   }
 }
 
-template <class Parts>
-awaitable<void> Engine<Parts>::synced_loop() {
+NNI_LAZY_BODY awaitable<void> Engine::synced_loop() {
   unsigned steps = 0;
   while (true) {
     while (synced_.empty()) {
@@ -59,12 +56,12 @@ awaitable<void> Engine<Parts>::synced_loop() {
       co_await std::move(change);
     }
     const StorePosition position = synced_.back().position;
-    auto stored = parts_.store.synced(position);
+    auto stored = policies_->synced(position);
     co_await std::move(stored);
     while (!synced_.empty() && synced_.front().position <= position) {
       Action action = std::move(synced_.front().action);
       synced_.pop_front();
-      auto work = carry_out(std::move(action));
+      auto work = perform(std::move(action));
       co_await std::move(work);
       if (++steps % steps_per_turn == 0) {
         make_room();
@@ -76,8 +73,7 @@ awaitable<void> Engine<Parts>::synced_loop() {
   }
 }
 
-template <class Parts>
-awaitable<void> Engine<Parts>::message_loop() {
+NNI_LAZY_BODY awaitable<void> Engine::message_loop() {
   Transition transition;
   unsigned steps = 0;
   while (true) {
@@ -90,7 +86,7 @@ awaitable<void> Engine<Parts>::message_loop() {
       auto others = async::yield(context_->executor());
       co_await std::move(others);
     }
-    auto next = parts_.channel.next_message();
+    auto next = policies_->next_message();
     TrialMessage message = co_await std::move(next);
     NNI_CRASH_POINT("message received");
     if (message.kind == TrialMessage::Kind::garbage && ledger_->counts().garbage == 0)
@@ -103,8 +99,7 @@ awaitable<void> Engine<Parts>::message_loop() {
   }
 }
 
-template <class Parts>
-awaitable<void> Engine<Parts>::event_loop() {
+NNI_LAZY_BODY awaitable<void> Engine::event_loop() {
   Transition transition;
   unsigned steps = 0;
   while (true) {
@@ -116,7 +111,7 @@ awaitable<void> Engine<Parts>::event_loop() {
       auto others = async::yield(context_->executor());
       co_await std::move(others);
     }
-    auto next = parts_.service.next_event();
+    auto next = policies_->next_event();
     JobEvent event = co_await std::move(next);
     if (const auto* started = std::get_if<JobStarted>(&event)) {
       note_start(started->run, Duration{});
@@ -136,7 +131,7 @@ awaitable<void> Engine<Parts>::event_loop() {
       if (ended->end.kind != EndKind::lost && ended->end.kind != EndKind::killed) release_starts();
       forget_queued(ended->run);
       auto hearing = hear_end(std::move(*ended), false);
-      if constexpr (ends_come_last<typename Parts::channel_type>) {
+      if (policies_->ends_come_last()) {
         co_await std::move(hearing);
       } else {
         // Beside what follows: a run whose messages take their time keeps back no other.
@@ -149,14 +144,12 @@ awaitable<void> Engine<Parts>::event_loop() {
     transition.clear();
     ledger_->event(event, now(), transition);
     apply(transition);
-    if constexpr (requires { parts_.advisor.trial_started(RunId{}); })
-      if (const auto* started = std::get_if<JobStarted>(&event)) parts_.advisor.trial_started(started->run);
+    if (const auto* started = std::get_if<JobStarted>(&event)) policies_->trial_started(started->run);
     wake();
   }
 }
 
-template <class Parts>
-awaitable<void> Engine<Parts>::settle(RunId run) {
+NNI_LAZY_BODY awaitable<void> Engine::settle(RunId run) {
   ++ending_;
   while (settling_ >= most_settling) {
     auto turn = settled_.wait();
@@ -170,10 +163,9 @@ awaitable<void> Engine<Parts>::settle(RunId run) {
   if (ending_-- == most_ending) room_.notify();
 }
 
-template <class Parts>
-awaitable<void> Engine<Parts>::settle_now(RunId run) {
-  auto work = parts_.channel.settle(run);
-  if constexpr (Parts::carried) {
+NNI_LAZY_BODY awaitable<void> Engine::settle_now(RunId run) {
+  auto work = policies_->settle(run);
+  if (policies_->is_carried()) {
     co_await std::move(work);
   } else {
     bool lost = false;
@@ -191,8 +183,7 @@ awaitable<void> Engine<Parts>::settle_now(RunId run) {
   }
 }
 
-template <class Parts>
-awaitable<void> Engine<Parts>::order_loop() {
+NNI_LAZY_BODY awaitable<void> Engine::order_loop() {
   Transition transition;
   unsigned steps = 0;
   while (true) {
@@ -204,7 +195,7 @@ awaitable<void> Engine<Parts>::order_loop() {
       auto others = async::yield(context_->executor());
       co_await std::move(others);
     }
-    auto next = parts_.advisor.next_order();
+    auto next = policies_->next_order();
     Order order = co_await std::move(next);
     transition.clear();
     if (auto* trial = std::get_if<NewTrial>(&order)) {
@@ -223,14 +214,13 @@ awaitable<void> Engine<Parts>::order_loop() {
   }
 }
 
-template <class Parts>
-awaitable<void> Engine<Parts>::control_loop() {
+NNI_LAZY_BODY awaitable<void> Engine::control_loop() {
   for (unsigned steps = 1;; ++steps) {
     dirty_ = false;
     // What arrives meanwhile is for the next round: decisions are not put off for ever.
     for (std::size_t left = inbox_.size(); left != 0 || !urgent_.empty(); ++steps) {
       if (urgent_.empty()) --left;
-      auto work = carry_out(take_action());
+      auto work = perform(take_action());
       co_await std::move(work);
       if (steps % steps_per_turn == 0) {
         make_room();
@@ -241,7 +231,7 @@ awaitable<void> Engine<Parts>::control_loop() {
     make_room();
     if (const std::size_t wanted = in_trouble() ? 0 : ledger_->wanted(); wanted != 0) {
       ledger_->requested(wanted);
-      auto work = parts_.advisor.request(wanted);
+      auto work = policies_->request(wanted);
       co_await std::move(work);
     }
     if (!in_trouble() && ledger_->next_waiting() && may_place()) {
