@@ -30,16 +30,13 @@
 #include <nni/concepts/tuner.hpp>
 #include <nni/datastore/memory.hpp>
 #include <nni/experiment/control.hpp>
-#include <nni/experiment/detail/control_core.hpp>
-#include <nni/experiment/detail/engine.hpp>
-#include <nni/experiment/detail/history.hpp>
+#include <nni/experiment/detail/composition.hpp>
+#include <nni/experiment/detail/experiment_core.hpp>
 #include <nni/experiment/detail/place.hpp>
-#include <nni/experiment/detail/settings.hpp>
 #include <nni/experiment/import.hpp>
 #include <nni/experiment/observer.hpp>
 #include <nni/experiment/options.hpp>
 #include <nni/experiment/summary.hpp>
-#include <nni/ledger/ledger.hpp>
 #include <nni/scheduling/unlimited.hpp>
 #include <nni/storage/local_directory.hpp>
 #include <nni/transport/carried.hpp>
@@ -132,11 +129,11 @@ class Experiment {
 
   Experiment(const Experiment&) = delete;
   Experiment& operator=(const Experiment&) = delete;
-  ~Experiment();
+  ~Experiment() { core_.end_control(); }
 
   /// Adds hooks; call it before `run`.
   Experiment& observe(Observer observer) {
-    observers_.push_back(std::move(observer));
+    core_.observe(std::move(observer));
     return *this;
   }
 
@@ -146,24 +143,17 @@ class Experiment {
   /// @throws Error  `Errc::closed` when it has run before. When it cannot go on; the state ERROR and the reason are
   ///                recorded first. Also when everything ran,
   ///                but its end could not be kept by the data store
-  Summary run();
+  Summary run() { return core_.run(); }
 
   /// The same on an executor of the caller.
   /// @param context  single-threaded executor; outlives the returned work
-  awaitable<Summary> async_run(Context& context);
+  awaitable<Summary> async_run(Context& context) { return core_.async_run(context); }
 
   /// Stops the experiment: no trial starts, live ones are stopped; `run` returns. Any thread, any time.
-  void request_stop() {
-    steer_ = &steer;
-    control_->ask(detail::StopExperiment{});
-  }
+  void request_stop() { core_.request_stop(); }
 
   /// A handle that steers the experiment: limits, search space, pause, cancel, stop, counts. Any thread, any time.
-  [[nodiscard]] Control control() const {
-    steer_ = &steer;
-    if (control_->watch()) control_->ask(detail::ShowProgress{});
-    return Control(control_);
-  }
+  [[nodiscard]] Control control() const { return core_.control(); }
 
   /// Lets the advisor learn from results that were obtained elsewhere, before it suggests anything. They are recorded,
   /// and are no trials of this experiment. One that was imported before is left out, so a program may do the same again
@@ -176,98 +166,26 @@ class Experiment {
   /// @param results  see nni/experiment/import.hpp for where they may come from
   /// @throws ConfigError  when one has no usable value or parameters
   Experiment& import_results(std::vector<ResultImported> results) {
-    detail::check_results(results);
-    import_ = &Experiment::import_new;
-    std::move(results.begin(), results.end(), std::back_inserter(to_import_));
+    core_.import_results(std::move(results));
     return *this;
   }
 
   /// The id of the experiment; it is known before it runs.
-  [[nodiscard]] const ExperimentId& id() const noexcept { return id_; }
+  [[nodiscard]] const ExperimentId& id() const noexcept { return core_.id(); }
 
   /// What is composed, for logs and messages.
-  [[nodiscard]] std::string describe() const { return std::string(Service::platform) + " experiment " + id_.value; }
+  [[nodiscard]] std::string describe() const { return core_.describe(); }
 
  private:
   template <class, class...>
   friend class TrainingSession;  // an experiment whose advisor is the caller
 
-  class Parts;
-
-  /// A store of the caller's may know this experiment already; a default one is as new as the experiment.
-  static constexpr bool resumable = detail::count_role<role::data_store, Policies...> != 0;
-
-  /// A later manager can resume the experiment: its records outlive this process.
-  static constexpr bool keeps_records = resumable && !std::same_as<store_type, datastore::Memory>;
-
-  /// What an advisor of the caller's makes of a resume is its own affair; of ours only an assessor needs histories.
-  static constexpr bool replays_histories =
-      detail::count_role<role::advisor, Policies...> == 1
-          ? requires(advisor_type& advisor, TrialOutcome outcome,
-                     std::vector<double> history) { advisor.replay(outcome, history); }
-          : !std::same_as<assessor_type, assessing::None>;
+  class Composed;
 
   Experiment(ExperimentOptions options, Service service, std::tuple<Policies...> policies);
 
-  static advisor_type make_advisor(std::tuple<Policies...>& policies);
-  static SearchSpace space_of(const advisor_type& advisor);
-  awaitable<void> open_all(Context& context, detail::Board& board);
-  awaitable<Summary> close_all(Context& context, detail::Board& board, std::exception_ptr failure);
-  awaitable<std::vector<JobReport>> adopt_open_runs();
-  awaitable<void> replay(detail::Board& board);
-  awaitable<void> replay_trial(detail::Board& board, TrialJobDetail trial, std::optional<std::vector<double>> known);
-  void replay_imported(detail::Board& board, std::uint64_t before);
-  void tell_imported(detail::Board& board, const ResultImported& result);
-  void import_new(detail::Board& board, Transition& out);
-  void take_settings();
-  void apply_settings();
-  static void steer(Experiment& self, const detail::Change& change);
-  template <class Work>
-  void guarded(const Work& work);
-  awaitable<void> count_unfitting();
-  awaitable<void> count_if_unfitting(std::uint64_t& count, TrialJobDetail trial);
-  [[nodiscard]] bool fits(const Parameters& parameters) const;
-  awaitable<void> close_policies(Context& context);
-  awaitable<std::exception_ptr> close_one(Context& context, awaitable<void> work, const char* what);
-  awaitable<void> collect(std::vector<TrialJobDetail>& into, TrialJobDetail trial);
-  LedgerOptions ledger_options() const;
-  ProfileChanged first_profile(Context& context) const;
-  void require_fresh() const;
-  void stop_now();
-  void give_up();
-
-  std::unique_ptr<Runtime> runtime_;  // dies last: what policies hold of it must not outlive it
-  ExperimentOptions options_;
-  ExperimentId id_;
-  SearchSpace space_;
-  Service service_;
-  scheduler_type scheduler_;
-  storage_type storage_;
-  transport_type transport_;
-  store_type store_;
-  advisor_type advisor_;
-  std::vector<Observer> observers_;
-
-  std::filesystem::path directory_;  // of the experiment; empty when nothing is written
-  std::string working_directory_;    // where commands start
-  ExperimentSnapshot snapshot_;
-  detail::Settings settings_;
-  std::vector<ResultImported> to_import_;
-  std::size_t imported_ = 0;  // how many of the recorded ones the advisor was told
-  std::uint64_t seed_ = 0;
-  std::uint64_t space_count_ = 0;  // changes of the space in this run
-  std::optional<Ledger> ledger_;
-  detail::Engine* engine_ = nullptr;  // while the loops run
-  detail::Board* board_ = nullptr;    // while it runs
-  bool stop_requested_ = false;
-  std::shared_ptr<detail::ControlCore> control_;
-  std::exception_ptr unkept_;                                    // why records of this run are not all in the store
-  std::vector<std::shared_ptr<std::promise<bool>>> unanswered_;  // they wait for the last record; dropped: not kept
-
-  // What only some programs ask for is reached through pointers that the asking sets: the others need not compile it.
-  mutable std::atomic<void (*)(Experiment&, const detail::Change&)> steer_ = nullptr;
-  void (Experiment::*import_)(detail::Board&, Transition&) = nullptr;
-  awaitable<void> (Experiment::*count_)() = nullptr;  // set when earlier trials may not fit the space in force
+  mutable detail::ExperimentCore core_;  // dies last: what policies hold of its runtime must not outlive it
+  std::unique_ptr<Composed> policies_;
 };
 
 /// The service comes after the options, the policies in any order.
@@ -281,6 +199,4 @@ Experiment(First, Rest...) -> Experiment<detail::OptionsComeFirst>;
 
 }  // namespace nni
 
-#include <nni/experiment/detail/experiment_parts.hpp>
-#include <nni/experiment/detail/experiment_resume.hpp>
-#include <nni/experiment/detail/experiment_run.hpp>
+#include <nni/experiment/detail/composed.hpp>

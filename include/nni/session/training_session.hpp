@@ -225,8 +225,8 @@ class TrainingSession : private detail::SessionHooks {
   void check_open() const;
   [[noreturn]] void throw_closed() const;
   void check_form(const TrialJobForm& form) const;
-  Ledger& ledger() { return *inner_->ledger_; }
-  detail::Engine& engine() { return *inner_->engine_; }
+  Ledger& ledger() { return inner_->core_.ledger(); }
+  detail::Engine& engine() { return *inner_->core_.engine(); }
   bool was_ordered(TrialId trial) { return trial.number >= 1 && trial.number <= ledger().counts().ordered; }
   TrialJobDetail live_detail(TrialId trial);
   TrialJobDetail submit_now(TrialJobForm form);

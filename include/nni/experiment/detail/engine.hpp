@@ -37,12 +37,29 @@
 #include <nni/core/store_event.hpp>
 #include <nni/experiment/control.hpp>
 #include <nni/experiment/detail/board.hpp>
-#include <nni/experiment/detail/engine_policies.hpp>
+#include <nni/experiment/detail/composition.hpp>
 #include <nni/experiment/options.hpp>
 #include <nni/ledger/ledger.hpp>
 #include <nni/ledger/transition.hpp>
 
 namespace nni::detail {
+
+/// What the loops ask of the experiment that they belong to. All are set, and called on the executor.
+struct EngineHooks {
+  std::function<ResourceRequest(TrialId)> request_of;
+
+  /// Everything about a run that does not come from the ledger.
+  std::function<TrialJobForm(TrialId, const ResourceRequest&, Placement)> form;
+
+  /// What is in force has changed: the next record of the experiment says so.
+  std::function<void()> settings_changed;
+
+  /// Suggestions come from another space from now on. Throws `ConfigError` when it cannot be searched.
+  std::function<void(const SearchSpace&)> update_search_space;
+
+  /// Counts the results that do not fit the search space in force.
+  std::function<awaitable<void>()> count_unfitting;
+};
 
 /// The loops of a running experiment over one ledger. One object per run; all of it lives on one executor.
 ///
@@ -51,11 +68,13 @@ namespace nni::detail {
 ///
 /// While it runs it can be steered (`apply(Change)`), paused for several reasons, and stopped.
 ///
-/// It is no template: whatever is composed, it is compiled once, and calls the policies through `EnginePolicies`.
+/// It is no template: whatever is composed, it is compiled once, and calls the policies through `Composition`.
 class Engine {
  public:
-  Engine(Context& context, EnginePolicies& policies, ExperimentOptions& options, Ledger& ledger, Board& board)
+  Engine(Context& context, EngineHooks hooks, Composition& policies, ExperimentOptions& options, Ledger& ledger,
+         Board& board)
       : context_(&context),
+        hooks_(std::move(hooks)),
         policies_(&policies),
         options_(&options),
         ledger_(&ledger),
@@ -259,7 +278,8 @@ class Engine {
   NNI_LAZY SteadyPoint stop_overdue(SteadyPoint at);
 
   Context* context_;
-  EnginePolicies* policies_;
+  EngineHooks hooks_;
+  Composition* policies_;
   ExperimentOptions* options_;
   Ledger* ledger_;
   Board* board_;

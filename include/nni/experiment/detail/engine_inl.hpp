@@ -43,9 +43,7 @@ NNI_LAZY_BODY void Engine::listen() {
                         [this](const std::string& reason) { note_trouble(service_trouble_, reason); });
 }
 
-NNI_LAZY_BODY void Engine::stop_listening() {
-  policies_->on_trouble({}, {});
-}
+NNI_LAZY_BODY void Engine::stop_listening() { policies_->on_trouble({}, {}); }
 
 NNI_LAZY_BODY void Engine::request_stop() {
   if (stopping_) return;

@@ -131,7 +131,7 @@ NNI_LAZY_BODY awaitable<void> Engine::event_loop() {
       if (ended->end.kind != EndKind::lost && ended->end.kind != EndKind::killed) release_starts();
       forget_queued(ended->run);
       auto hearing = hear_end(std::move(*ended), false);
-      if (policies_->ends_come_last()) {
+      if (policies_->facts().ends_come_last) {
         co_await std::move(hearing);
       } else {
         // Beside what follows: a run whose messages take their time keeps back no other.
@@ -165,7 +165,7 @@ NNI_LAZY_BODY awaitable<void> Engine::settle(RunId run) {
 
 NNI_LAZY_BODY awaitable<void> Engine::settle_now(RunId run) {
   auto work = policies_->settle(run);
-  if (policies_->is_carried()) {
+  if (policies_->facts().is_carried) {
     co_await std::move(work);
   } else {
     bool lost = false;

@@ -27,7 +27,7 @@ NNI_LAZY_BODY void Engine::cancel(TrialId trial, StopReason why) {
 
 NNI_LAZY_BODY void Engine::adopt(const std::vector<JobReport>& reports) {
   for (JobReport report : reports) {
-    if (policies_->resumes_channel()) {
+    if (policies_->facts().resumes_channel) {
       // What an ended run left in its channel is heard before its end, as always.
       if (report.state != JobReport::State::never_started) policies_->resume_channel(report.run);
       if (report.state == JobReport::State::ended || report.state == JobReport::State::unknown) {
@@ -103,7 +103,7 @@ NNI_LAZY_BODY awaitable<void> Engine::submit_trial(TrialJobForm form) {
   std::optional<std::string> failure;
   bool deferred = false;
   try {
-    if (policies_->prepares_files()) {
+    if (policies_->facts().prepares_files) {
       auto preparing = policies_->prepare(form);
       co_await std::move(preparing);
     }

@@ -28,7 +28,7 @@ NNI_LAZY_BODY awaitable<void> Engine::place_waiting() {
   Transition transition;
   while (const std::optional<TrialId> trial = ledger_->next_waiting()) {
     if (!may_place()) co_return;
-    const ResourceRequest request = policies_->request_of(*trial);
+    const ResourceRequest request = hooks_.request_of(*trial);
     PlacementResult answer = policies_->place(request, resources_);
     if (auto* wait = std::get_if<Wait>(&answer)) {
       board_->set_waiting_reason(std::move(wait->reason));
@@ -38,8 +38,7 @@ NNI_LAZY_BODY awaitable<void> Engine::place_waiting() {
     if (auto* never = std::get_if<Impossible>(&answer)) {
       ledger_->refuse(*trial, std::move(never->reason), now(), transition);
     } else {
-      ledger_->intend(
-          *trial, policies_->form(*trial, request, std::move(std::get<Placement>(answer))), now(), transition);
+      ledger_->intend(*trial, hooks_.form(*trial, request, std::move(std::get<Placement>(answer))), now(), transition);
       if (const std::optional<RunId> run = ledger_->live_run(*trial)) note_probe(*run);
     }
     apply(transition);

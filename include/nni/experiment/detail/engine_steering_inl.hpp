@@ -90,16 +90,16 @@ NNI_LAZY_BODY void Engine::change(const SetMaxDuration& what) {
 }
 
 NNI_LAZY_BODY void Engine::change(const UpdateSearchSpace& what) {
-  if (!policies_->updates_space()) return;
+  if (!policies_->facts().updates_space) return;
   try {
-    policies_->update_search_space(*what.space);
+    hooks_.update_search_space(*what.space);
   } catch (const ConfigError& error) {
     context_->log().error("experiment", std::string("the search space stays as it was: ") + error.what());
     return;
   }
   ledger_->ask_again();
   record_settings();
-  if (group_) group_->spawn(policies_->count_unfitting());
+  if (group_) group_->spawn(hooks_.count_unfitting());
 }
 
 NNI_LAZY_BODY void Engine::change(const PauseTrials&) {
@@ -119,7 +119,7 @@ NNI_LAZY_BODY void Engine::change(const ShowProgress&) {
 
 // What is in force is recorded before anything that follows from it.
 NNI_LAZY_BODY void Engine::record_settings() {
-  policies_->settings_changed();
+  hooks_.settings_changed();
   const StoreEvent profile{board_->profile(ledger_->counts())};
   last_ = policies_->append(std::span<const StoreEvent>(&profile, 1));
 }

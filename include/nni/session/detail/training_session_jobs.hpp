@@ -160,7 +160,7 @@ awaitable<TrialJobDetail> TrainingSession<Service, Policies...>::async_get_trial
     auto told = async_wait_trial_job(trial);
     co_return co_await std::move(told);
   }
-  auto loading = inner_->store_.load(trial);
+  auto loading = inner_->core_.policies().load(trial);
   std::optional<TrialJobDetail> detail = co_await std::move(loading);
   if (!detail) throw Error(Errc::not_found, "there is no trial " + to_string(trial));
   if (const auto phase = phases_.find(trial); phase != phases_.end()) detail->parameter_index = phase->second;
@@ -211,7 +211,7 @@ awaitable<std::vector<TrialJobDetail>> TrainingSession<Service, Policies...>::as
   }
   std::vector<TrialJobDetail> trials;
   const auto visit = [this, &trials](TrialJobDetail trial) { return collect(trials, std::move(trial)); };
-  auto reading = detail::for_each_trial(inner_->store_, static_cast<std::size_t>(-1), visit);
+  auto reading = detail::for_each_trial(inner_->core_.policies(), static_cast<std::size_t>(-1), visit);
   co_await std::move(reading);
   check_open();
   // The ledger knows more of those that live.

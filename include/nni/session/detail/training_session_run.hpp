@@ -299,7 +299,7 @@ T TrainingSession<Service, Policies...>::call(awaitable<T> work, const char* nam
 template <class Service, class... Policies>
 void TrainingSession<Service, Policies...>::check_open() const {
   const std::lock_guard lock(mutex_);
-  if (phase_ == Phase::over || !inner_ || !inner_->engine_) throw_closed();
+  if (phase_ == Phase::over || !inner_ || !inner_->core_.engine()) throw_closed();
 }
 
 template <class Service, class... Policies>

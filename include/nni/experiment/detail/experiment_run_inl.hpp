@@ -2,17 +2,22 @@
 #pragma once
 
 /// @file
-/// Bodies of `Experiment`: running, stopping and closing. Included by experiment.hpp.
+/// Bodies of `ExperimentCore`: running, stopping and closing. Included by experiment_core_inl.hpp.
 
+#include <algorithm>
+#include <utility>
+
+#include <nni/async/cancellation.hpp>
+#include <nni/async/timeout.hpp>
 #include <nni/core/crash_point.hpp>
-#include <nni/experiment/experiment.hpp>
+#include <nni/experiment/detail/experiment_core.hpp>
+#include <nni/experiment/detail/history.hpp>
 
-namespace nni {
+namespace nni::detail {
 
 // What is called from the executor's queue has nobody above who could catch anything.
-template <class Service, class... Policies>
 template <class Work>
-void Experiment<Service, Policies...>::guarded(const Work& work) {
+void ExperimentCore::guarded(const Work& work) {
   try {
     work();
   } catch (...) {
@@ -20,36 +25,22 @@ void Experiment<Service, Policies...>::guarded(const Work& work) {
   }
 }
 
-template <class Service, class... Policies>
-void Experiment<Service, Policies...>::stop_now() {
+NNI_LAZY_BODY void ExperimentCore::stop_now() {
   stop_requested_ = true;
   if (engine_)
     guarded([this] { engine_->request_stop(); });
   else
-    give_up();
+    policies_->stop_retrying();
 }
 
-// Who wants to stop does not wait until there is space.
-template <class Service, class... Policies>
-void Experiment<Service, Policies...>::give_up() {
-  if constexpr (requires { store_.give_up(); }) store_.give_up();
-}
-
-template <class Service, class... Policies>
-void Experiment<Service, Policies...>::steer(Experiment& self, const detail::Change& change) {
-  if (std::holds_alternative<detail::StopExperiment>(change))
+NNI_LAZY_BODY void ExperimentCore::steer(ExperimentCore& self, const Change& change) {
+  if (std::holds_alternative<StopExperiment>(change))
     self.stop_now();
   else if (self.engine_)
     self.guarded([&self, &change] { self.engine_->apply(change); });
 }
 
-template <class Service, class... Policies>
-Experiment<Service, Policies...>::~Experiment() {
-  control_->end();
-}
-
-template <class Service, class... Policies>
-void Experiment<Service, Policies...>::require_fresh() const {
+NNI_LAZY_BODY void ExperimentCore::require_fresh() const {
   if (control_->phase() == Control::Phase::before) return;
   throw Error(
       Errc::closed,
@@ -58,8 +49,7 @@ void Experiment<Service, Policies...>::require_fresh() const {
           "nni::Resume::if_exists to go on");
 }
 
-template <class Service, class... Policies>
-Summary Experiment<Service, Policies...>::run() {
+NNI_LAZY_BODY Summary ExperimentCore::run() {
   require_fresh();
   RuntimeOptions settings;
   settings.threads = options_.threads;
@@ -71,10 +61,9 @@ Summary Experiment<Service, Policies...>::run() {
   return runtime_->run(async_run(runtime_->context()));
 }
 
-template <class Service, class... Policies>
-awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context) {
+NNI_LAZY_BODY awaitable<Summary> ExperimentCore::async_run(Context& context) {
   require_fresh();
-  detail::Board board(options_, observers_);
+  Board board(options_, observers_);
   board.set_control(control_);
   board_ = &board;
   std::exception_ptr failure;
@@ -95,45 +84,12 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   }
 
   board.take_over(first_profile(context), directory_);
-  Parts policies(*this);
-  detail::Engine engine(context, policies, options_, *ledger_, board);
+  Engine engine(context, engine_hooks(), *policies_, options_, *ledger_, board);
   engine_ = &engine;
   engine.listen();
   try {
-    std::vector<JobReport> reports;
-    if constexpr (resumable || ResumableService<Service>) {
-      auto adopting = adopt_open_runs();
-      reports = co_await std::move(adopting);
-      NNI_CRASH_POINT("runs adopted");
-    }
-    const auto alive = std::count_if(reports.begin(), reports.end(), [](const JobReport& report) {
-      return report.state == JobReport::State::running;
-    });
-    Transition first;
-    first.records.emplace_back(std::in_place_type<ProfileChanged>);
-    if (import_) (this->*import_)(board, first);
-    std::string remark;
-    if constexpr (requires { service_.remark(); }) remark = service_.remark();
-    if (snapshot_.exists && detail::turns_direction(snapshot_.profile.params, options_.direction)) {
-      const std::string turned =
-          "this experiment searched in the other direction before; from now on it is to " +
-          std::string(to_string(options_.direction)) + ", and earlier trials are ranked that way as well";
-      context.log().warning("experiment", turned + "; set .direction as before if this is a mistake");
-      remark += (remark.empty() ? "" : "; ") + turned;
-    }
-    board.set_surroundings(std::move(remark), !std::same_as<store_type, datastore::Memory>);
-    board.begin(first_profile(context), directory_, Service::platform, snapshot_.exists, ledger_->counts().finished,
-                static_cast<std::size_t>(alive), snapshot_.imported.size());
-    std::get<ProfileChanged>(first.records.front()) = board.profile(ledger_->counts());
-    engine.apply(first);
-    if constexpr (resumable) {
-      if (settings_.paused) engine.apply(detail::Change(detail::PauseTrials{}));
-      engine.adopt(reports);
-    }
-    control_->begin(context.executor(), [this](const detail::Change& change) { steer_.load()(*this, change); });
-    if (stop_requested_) engine.request_stop();
-    auto loops = engine.run();
-    co_await std::move(loops);
+    auto running = run_engine(context, board, engine);
+    co_await std::move(running);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -158,30 +114,58 @@ awaitable<Summary> Experiment<Service, Policies...>::async_run(Context& context)
   co_return summary;
 }
 
-template <class Service, class... Policies>
-awaitable<void> Experiment<Service, Policies...>::close_policies(Context& context) {
+// The first record, earlier runs, and then the loops.
+NNI_LAZY_BODY awaitable<void> ExperimentCore::run_engine(Context& context, Board& board, Engine& engine) {
+  const CompositionFacts& facts = policies_->facts();
+  std::vector<JobReport> reports;
+  if (facts.has_store || facts.adopts_runs) {
+    auto adopting = adopt_open_runs();
+    reports = co_await std::move(adopting);
+    NNI_CRASH_POINT("runs adopted");
+  }
+  const auto alive = std::count_if(reports.begin(), reports.end(), [](const JobReport& report) {
+    return report.state == JobReport::State::running;
+  });
+  Transition first;
+  first.records.emplace_back(std::in_place_type<ProfileChanged>);
+  if (import_) import_(*this, board, first);
+  board.set_surroundings(startup_notice(context), !facts.keeps_in_memory);
+  board.begin(first_profile(context), directory_, facts.platform, snapshot_.exists, ledger_->counts().finished,
+              static_cast<std::size_t>(alive), snapshot_.imported.size());
+  std::get<ProfileChanged>(first.records.front()) = board.profile(ledger_->counts());
+  engine.apply(first);
+  if (facts.has_store) {
+    if (settings_.paused) engine.apply(Change(PauseTrials{}));
+    engine.adopt(reports);
+  }
+  control_->begin(context.executor(), [this](const Change& change) { steer_.load()(*this, change); });
+  if (stop_requested_) engine.request_stop();
+  auto loops = engine.run();
+  co_await std::move(loops);
+}
+
+NNI_LAZY_BODY awaitable<void> ExperimentCore::close_policies(Context& context) {
   const auto quietly = [this, &context](awaitable<void> work, const char* what) {
     return close_one(context, std::move(work), what);
   };
-  auto advisor = quietly(advisor_.stop(), "advisor");
+  auto advisor = quietly(policies_->stop_advisor(), "advisor");
   co_await std::move(advisor);
-  auto service = quietly(service_.clean_up(), "training service");
+  auto service = quietly(policies_->clean_up(), "training service");
   co_await std::move(service);
-  if constexpr (!carried) {
-    auto transport = quietly(transport_.close(), "metric transport");
+  if (!policies_->facts().is_carried) {
+    auto transport = quietly(policies_->close_transport(), "metric transport");
     co_await std::move(transport);
   }
-  auto storage = quietly(storage_.close(), "storage");
+  auto storage = quietly(policies_->close_storage(), "storage");
   co_await std::move(storage);
-  auto store = quietly(store_.close(), "data store");
+  auto store = quietly(policies_->close_store(), "data store");
   const std::exception_ptr unkept = co_await std::move(store);
   if (!unkept_) unkept_ = unkept;
 }
 
 // One policy that cannot be closed must not keep the others open.
 // @returns why it failed; null when it was closed, or only took too long: a store's last record was synced before
-template <class Service, class... Policies>
-awaitable<std::exception_ptr> Experiment<Service, Policies...>::close_one(
+NNI_LAZY_BODY awaitable<std::exception_ptr> ExperimentCore::close_one(
     Context& context, awaitable<void> work, const char* what) {
   try {
     NNI_CRASH_POINT("clean-up");
@@ -199,9 +183,7 @@ awaitable<std::exception_ptr> Experiment<Service, Policies...>::close_one(
   co_return nullptr;
 }
 
-template <class Service, class... Policies>
-awaitable<Summary> Experiment<Service, Policies...>::close_all(
-    Context& context, detail::Board& board, std::exception_ptr failure) {
+NNI_LAZY_BODY awaitable<Summary> ExperimentCore::close_all(Context& context, Board& board, std::exception_ptr failure) {
   ExperimentStatus status = ExperimentStatus::done;
   std::string message;
   const bool complete = ledger_->counts().finished == ledger_->counts().ordered && ledger_->budget_used_up();
@@ -212,26 +194,26 @@ awaitable<Summary> Experiment<Service, Policies...>::close_all(
     status = ExperimentStatus::error;
     message = nni::describe(failure);
   }
-  if (stop_requested_ || failure) give_up();
+  if (stop_requested_ || failure) policies_->stop_retrying();
   std::vector<TrialJobDetail> trials;
   try {
     board.set_status(status, message);
     // A pause outlives a manager that dies; who starts an experiment again that was stopped wants it to run.
     settings_.paused = false;
     apply_settings();
-    if (count_) {
-      auto counting = (this->*count_)();
+    if (counts_unfitting_) {
+      auto counting = count_unfitting();
       co_await std::move(counting);
     }
     ProfileChanged profile = board.profile(ledger_->counts());
     profile.end_time = context.clock().now();
     const StoreEvent last{std::move(profile)};
-    const StorePosition position = store_.append(std::span<const StoreEvent>(&last, 1));
-    auto keeping = store_.synced(position);
+    const StorePosition position = policies_->append(std::span<const StoreEvent>(&last, 1));
+    auto keeping = policies_->synced(position);
     co_await std::move(keeping);
     for (const auto& waiting : std::exchange(unanswered_, {})) waiting->set_value(true);
     const auto visit = [this, &trials](TrialJobDetail trial) { return collect(trials, std::move(trial)); };
-    auto reading = detail::for_each_trial(store_, options_.summary_trials, visit);
+    auto reading = for_each_trial(*policies_, options_.summary_trials, visit);
     co_await std::move(reading);
   } catch (const std::exception& error) {
     context.log().error("experiment", std::string("the end could not be recorded: ") + error.what());
@@ -246,10 +228,9 @@ awaitable<Summary> Experiment<Service, Policies...>::close_all(
   co_return board.end(status, std::move(message), ledger_->counts(), std::move(trials));
 }
 
-template <class Service, class... Policies>
-awaitable<void> Experiment<Service, Policies...>::collect(std::vector<TrialJobDetail>& into, TrialJobDetail trial) {
+NNI_LAZY_BODY awaitable<void> ExperimentCore::collect(std::vector<TrialJobDetail>& into, TrialJobDetail trial) {
   into.push_back(std::move(trial));
   co_return;
 }
 
-}  // namespace nni
+}  // namespace nni::detail
