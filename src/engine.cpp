@@ -5,6 +5,6 @@
 #include <nni/experiment/detail/engine_outage_inl.hpp>
 #include <nni/experiment/detail/engine_placing_inl.hpp>
 #include <nni/experiment/detail/engine_steering_inl.hpp>
-#include <nni/experiment/detail/experiment_core_inl.hpp>
 #include <nni/experiment/detail/experiment_resume_inl.hpp>
 #include <nni/experiment/detail/experiment_run_inl.hpp>
+#include <nni/experiment/experiment_core_inl.hpp>

@@ -31,8 +31,8 @@
 #include <nni/datastore/memory.hpp>
 #include <nni/experiment/control.hpp>
 #include <nni/experiment/detail/composition.hpp>
-#include <nni/experiment/detail/experiment_core.hpp>
 #include <nni/experiment/detail/place.hpp>
+#include <nni/experiment/experiment_core.hpp>
 #include <nni/experiment/import.hpp>
 #include <nni/experiment/observer.hpp>
 #include <nni/experiment/options.hpp>

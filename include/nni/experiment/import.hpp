@@ -10,7 +10,7 @@
 #include <nni/core/error.hpp>
 #include <nni/core/macros.hpp>
 #include <nni/core/store_event.hpp>
-#include <nni/experiment/detail/history.hpp>
+#include <nni/experiment/history.hpp>
 
 namespace nni {
 

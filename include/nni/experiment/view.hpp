@@ -18,7 +18,7 @@
 #include <nni/core/error.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/experiment/detail/board.hpp>
-#include <nni/experiment/detail/history.hpp>
+#include <nni/experiment/history.hpp>
 #include <nni/experiment/options.hpp>
 #include <nni/experiment/summary.hpp>
 #include <nni/ledger/ledger.hpp>

@@ -1,25 +1,19 @@
 #pragma once
 
-#include <condition_variable>
-#include <cstddef>
-#include <exception>
 #include <functional>
-#include <future>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <span>
 #include <string>
-#include <thread>
+#include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <boost/json/value.hpp>
 
 #include <nni/experiment/experiment.hpp>
-#include <nni/session/detail/session_advisor.hpp>
+#include <nni/session/detail/session_core.hpp>
 #include <nni/session/subscription.hpp>
 #include <nni/session/training_session_options.hpp>
 #include <nni/session/trial_job.hpp>
@@ -53,30 +47,26 @@ namespace nni {
 /// @tparam Policies  a scheduler, a storage, a transport and a data store, each at most once, in any order; the default
 ///                   data store keeps its records in memory
 template <class Service, class... Policies>
-class TrainingSession : private detail::SessionHooks {
+class TrainingSession {
   static_assert(TrainingService<Service>, "the first policy of a TrainingSession does not model nni::TrainingService");
   static_assert(detail::count_role<role::tuner, Policies...> + detail::count_role<role::assessor, Policies...> +
                         detail::count_role<role::advisor, Policies...> ==
                     0,
                 "a TrainingSession takes no tuner, assessor or advisor: its caller is that; for theirs there is "
                 "nni::Experiment");
-  using Inner = Experiment<Service, Policies..., detail::SessionAdvisor>;
 
  public:
   /// @param options   settings; see `TrainingSessionOptions`
   /// @param service   runs the trials
   /// @param policies  the others, in any order
   explicit TrainingSession(TrainingSessionOptions options, Service service, Policies... policies)
-      : options_(std::move(options)),
-        service_(std::move(service)),
-        policies_(std::move(policies)...),
-        capabilities_(service_->capabilities()) {}
+      : core_(std::move(options), std::make_unique<Composed>(std::move(service), std::move(policies)...)) {}
   TrainingSession(const TrainingSession&) = delete;
   TrainingSession& operator=(const TrainingSession&) = delete;
 
   /// Ends what still runs, as `clean_up` does; what goes wrong then is lost. A `run` or `async_run` of the caller has
   /// to have returned before.
-  ~TrainingSession();
+  ~TrainingSession() { core_.end(); }
 
   // ---- configuration, before the session starts -----------------------------------------------------------------
 
@@ -88,14 +78,18 @@ class TrainingSession : private detail::SessionHooks {
   /// @param value  JSON, or a string that holds the JSON text of an object
   /// @throws ConfigError  naming key, value and the accepted form; nothing changes then
   /// @throws Error        `Errc::in_use` when the session has started
-  void set_cluster_metadata(const std::string& key, const boost::json::value& value);
+  void set_cluster_metadata(const std::string& key, const boost::json::value& value) {
+    core_.set_cluster_metadata(key, value);
+  }
 
   /// What holds under a key, in the form that `set_cluster_metadata` accepts.
   /// @throws ConfigError  for a key that neither the session nor its service has
-  [[nodiscard]] boost::json::value get_cluster_metadata(const std::string& key) const;
+  [[nodiscard]] boost::json::value get_cluster_metadata(const std::string& key) const {
+    return core_.get_cluster_metadata(key);
+  }
 
   /// True when running trials can be sent further parameters.
-  [[nodiscard]] bool is_multi_phase_job_supported() const noexcept;
+  [[nodiscard]] bool is_multi_phase_job_supported() const noexcept { return core_.is_multi_phase_job_supported(); }
 
   // ---- trials ---------------------------------------------------------------------------------------------------
 
@@ -104,51 +98,67 @@ class TrainingSession : private detail::SessionHooks {
   ///              `environment` (added), `request`. The session fills in the rest. Only parameters are recorded: a
   ///              trial that a resume runs again gets the rest from the options
   /// @returns     the trial, WAITING
-  TrialJobDetail submit_trial_job(TrialJobForm form);
+  TrialJobDetail submit_trial_job(TrialJobForm form) { return core_.submit_trial_job(std::move(form)); }
   /// Submits a trial that differs from the options in its parameters only.
   /// @param parameters  a JSON object
   /// @returns           the trial, WAITING
-  TrialJobDetail submit_trial_job(Parameters parameters) { return submit_trial_job(form_of(std::move(parameters))); }
+  TrialJobDetail submit_trial_job(Parameters parameters) {
+    return submit_trial_job(detail::form_of(std::move(parameters)));
+  }
   /// The same as `submit_trial_job`, awaited on the session's executor.
-  [[nodiscard]] awaitable<TrialJobDetail> async_submit_trial_job(TrialJobForm form);
+  [[nodiscard]] awaitable<TrialJobDetail> async_submit_trial_job(TrialJobForm form) {
+    return core_.async_submit_trial_job(std::move(form));
+  }
 
   /// Sends further parameters to a trial that has not ended (multi-phase). A trial that waits gets them when it has
   /// started, and so does its next attempt if a run is lost.
   /// @param trial  as `submit_trial_job` returned it
   /// @param form   only `parameters` count
   /// @throws Error  `Errc::unsupported` when the session is not multi-phase, or its service cannot be; `Errc::no_such_job`
-  TrialJobDetail update_trial_job(TrialId trial, TrialJobForm form);
+  TrialJobDetail update_trial_job(TrialId trial, TrialJobForm form) {
+    return core_.update_trial_job(trial, std::move(form));
+  }
   /// The same, given the parameters alone.
   TrialJobDetail update_trial_job(TrialId trial, Parameters parameters) {
-    return update_trial_job(trial, form_of(std::move(parameters)));
+    return update_trial_job(trial, detail::form_of(std::move(parameters)));
   }
   /// The same as `update_trial_job`, awaited on the session's executor.
-  [[nodiscard]] awaitable<TrialJobDetail> async_update_trial_job(TrialId trial, TrialJobForm form);
+  [[nodiscard]] awaitable<TrialJobDetail> async_update_trial_job(TrialId trial, TrialJobForm form) {
+    return core_.async_update_trial_job(trial, std::move(form));
+  }
 
   /// Stops a trial. Returns when the request is accepted; see `wait_trial_job`. One that has ended stays as it is.
   /// @param trial             as `submit_trial_job` returned it
   /// @param is_early_stopped  it ends as EARLY_STOPPED, otherwise as USER_CANCELED
   /// @throws Error  `Errc::no_such_job`
-  void cancel_trial_job(TrialId trial, bool is_early_stopped = false);
+  void cancel_trial_job(TrialId trial, bool is_early_stopped = false) {
+    core_.cancel_trial_job(trial, is_early_stopped);
+  }
   /// The same as `cancel_trial_job`, awaited on the session's executor.
-  [[nodiscard]] awaitable<void> async_cancel_trial_job(TrialId trial, bool is_early_stopped = false);
+  [[nodiscard]] awaitable<void> async_cancel_trial_job(TrialId trial, bool is_early_stopped = false) {
+    return core_.async_cancel_trial_job(trial, is_early_stopped);
+  }
 
   /// Everything that is known of a trial. When it says that the trial has ended, the listeners have had all its values.
   /// @throws Error  `Errc::not_found`
-  TrialJobDetail get_trial_job(TrialId trial);
+  TrialJobDetail get_trial_job(TrialId trial) { return core_.get_trial_job(trial); }
   /// The same as `get_trial_job`, awaited on the session's executor.
-  [[nodiscard]] awaitable<TrialJobDetail> async_get_trial_job(TrialId trial);
+  [[nodiscard]] awaitable<TrialJobDetail> async_get_trial_job(TrialId trial) {
+    return core_.async_get_trial_job(trial);
+  }
 
   /// All trials, in the order in which they were submitted.
-  [[nodiscard]] std::vector<TrialJobDetail> list_trial_jobs();
+  [[nodiscard]] std::vector<TrialJobDetail> list_trial_jobs() { return core_.list_trial_jobs(); }
   /// The same as `list_trial_jobs`, awaited on the session's executor.
-  [[nodiscard]] awaitable<std::vector<TrialJobDetail>> async_list_trial_jobs();
+  [[nodiscard]] awaitable<std::vector<TrialJobDetail>> async_list_trial_jobs() { return core_.async_list_trial_jobs(); }
 
   /// Waits until a trial has ended; not in the original, whose users had to ask again and again.
   /// @throws Error  `Errc::not_found`; `Errc::closed` when the session ends first
-  TrialJobDetail wait_trial_job(TrialId trial);
+  TrialJobDetail wait_trial_job(TrialId trial) { return core_.wait_trial_job(trial); }
   /// The same as `wait_trial_job`, awaited on the session's executor.
-  [[nodiscard]] awaitable<TrialJobDetail> async_wait_trial_job(TrialId trial);
+  [[nodiscard]] awaitable<TrialJobDetail> async_wait_trial_job(TrialId trial) {
+    return core_.async_wait_trial_job(trial);
+  }
 
   // ---- listeners; any thread, any time -----------------------------------------------------------------------------
 
@@ -156,115 +166,99 @@ class TrainingSession : private detail::SessionHooks {
   /// ends the session.
   /// @returns  drop it to remove the listener
   Subscription add_trial_job_metric_listener(std::function<void(const TrialJobMetric&)> listener) {
-    return metric_listeners_->add(std::move(listener));
+    return core_.add_metric_listener(std::move(listener));
   }
 
   /// Calls a function when a trial has started (each attempt) and when it has ended, after all its values.
   Subscription add_trial_job_status_listener(std::function<void(const TrialJobDetail&)> listener) {
-    return status_listeners_->add(std::move(listener));
+    return core_.add_status_listener(std::move(listener));
   }
 
   // ---- life ---------------------------------------------------------------------------------------------------------
 
   /// Starts the session on a thread of its own, and returns when its service has started. Optional.
   /// @throws Error  why it cannot start
-  void start();
+  void start() { core_.start(); }
 
   /// Runs the session on the calling thread until another one, a listener or Ctrl-C has ended it. A session that runs
   /// already is waited for.
   /// @throws Error  why it could not go on
-  void run();
+  void run() { core_.run(); }
 
   /// The same on an executor of the caller.
   /// @param context  single-threaded executor; outlives the returned work
-  awaitable<void> async_run(Context& context);
+  awaitable<void> async_run(Context& context) { return core_.async_run(context); }
 
   /// Ends the session: live trials are stopped and become SYS_CANCELED, nothing is left. Waits for that, except on the
   /// session's own thread.
   /// @throws Error  why the session could not go on, if it had failed
-  void clean_up();
+  void clean_up() { core_.clean_up(); }
 
   /// Asks for the end without waiting. Any thread.
-  void request_stop() noexcept;
+  void request_stop() noexcept { core_.request_stop(); }
 
  private:
-  enum class Phase { idle, starting, running, over };
+  /// The policies until the session starts, and the experiment that they make up then.
+  class Composed final : public detail::SessionPolicies {
+   public:
+    explicit Composed(Service service, Policies... policies)
+        : service_(std::move(service)), policies_(std::move(policies)...) {}
 
-  /// What belongs to a trial that has not ended.
-  struct Job {
-    TrialJobForm form;                // what differs from the options
-    std::vector<Parameters> further;  // sent so far, for the next attempt too
-    std::size_t delivered = 0;        // of these, to the present attempt
-    std::shared_ptr<async::event> ended;
+    std::string_view platform() const noexcept override { return Service::platform; }
+    Capabilities capabilities() const noexcept override { return service_->capabilities(); }
+    bool hands_out_gpus() const noexcept override { return nni::hands_out_gpus<typename Inner::scheduler_type>; }
+    std::optional<bool> transport_is_multi_phase() const noexcept override {
+      if constexpr (Inner::carried)
+        return std::nullopt;
+      else if constexpr (requires { Inner::transport_type::multi_phase; })
+        return Inner::transport_type::multi_phase;
+      else
+        return true;
+    }
+
+    std::span<const std::string_view> metadata_keys() const override {
+      if constexpr (ConfigurableService<Service>)
+        if (service_) return service_->cluster_metadata_keys();
+      return {};
+    }
+    void set_metadata(const std::string& key, const boost::json::value& value) override {
+      if constexpr (ConfigurableService<Service>) service_->set_cluster_metadata(key, value);
+    }
+    boost::json::value metadata(const std::string& key) const override {
+      if constexpr (ConfigurableService<Service>)
+        return service_->get_cluster_metadata(key);
+      else
+        return nullptr;
+    }
+
+    void advertise(const std::string& address) override {
+      const auto pass_on = [&address](auto& policy) {
+        if constexpr (requires { policy.advertise(address); }) policy.advertise(address);
+      };
+      std::apply([&pass_on](auto&... policies) { (pass_on(policies), ...); }, policies_);
+    }
+
+    detail::ExperimentCore& compose(ExperimentOptions options, detail::SessionHooks hooks) override {
+      inner_ = std::apply(
+          [this, &options, &hooks](auto&... policies) {
+            return std::make_unique<Inner>(
+                std::move(options), std::move(*service_), std::move(policies)...,
+                detail::SessionAdvisor(std::move(hooks)));
+          },
+          policies_);
+      service_.reset();
+      return inner_->core_;
+    }
+
+   private:
+    using Inner = Experiment<Service, Policies..., detail::SessionAdvisor>;
+
+    std::optional<Service> service_;
+    std::tuple<Policies...> policies_;
+    std::unique_ptr<Inner> inner_;
   };
 
-  static TrialJobForm form_of(Parameters parameters) {
-    TrialJobForm form;
-    form.parameters = std::move(parameters);
-    return form;
-  }
-
-  // SessionHooks
-  void metric_arrived(const Metric& metric) override;
-  void trial_started(RunId run) override;
-  void trial_ended(TrialId trial) override;
-  void complete(TrialId trial, TrialJobForm& form) override;
-  std::optional<ResourceRequest> request_of(TrialId trial) override;
-
-  bool claim();
-  void build();
-  void loop() noexcept;
-  void finish(std::exception_ptr failure) noexcept;
-  void notify_all();
-  [[nodiscard]] bool on_own_thread() const;
-  template <class T>
-  T call(awaitable<T> work, const char* name);
-  template <class T>
-  awaitable<void> answer(std::shared_ptr<std::promise<T>> promise, awaitable<T> work);
-  awaitable<void> ready();
-  void check_open() const;
-  [[noreturn]] void throw_closed() const;
-  void check_form(const TrialJobForm& form) const;
-  Ledger& ledger() { return inner_->core_.ledger(); }
-  detail::Engine& engine() { return *inner_->core_.engine(); }
-  bool was_ordered(TrialId trial) { return trial.number >= 1 && trial.number <= ledger().counts().ordered; }
-  TrialJobDetail live_detail(TrialId trial);
-  TrialJobDetail submit_now(TrialJobForm form);
-  TrialJobDetail update_now(TrialId trial, TrialJobForm form);
-  void cancel_now(TrialId trial, bool is_early_stopped);
-  awaitable<void> deliver(TrialId trial);
-  awaitable<void> deliver_quietly(TrialId trial);
-  awaitable<void> collect(std::vector<TrialJobDetail>& into, TrialJobDetail trial);
-
-  std::unique_ptr<Runtime> runtime_;  // dies last, see Experiment
-  TrainingSessionOptions options_;
-  std::optional<Service> service_;  // until it starts
-  std::tuple<Policies...> policies_;
-  Capabilities capabilities_;
-  std::map<std::string, boost::json::value> service_metadata_;  // what holds since it started
-  std::unique_ptr<Inner> inner_;
-
-  std::shared_ptr<detail::Listeners<TrialJobMetric>> metric_listeners_ =
-      std::make_shared<detail::Listeners<TrialJobMetric>>();
-  std::shared_ptr<detail::Listeners<TrialJobDetail>> status_listeners_ =
-      std::make_shared<detail::Listeners<TrialJobDetail>>();
-
-  // Of the executor.
-  Context* context_ = nullptr;
-  std::unordered_map<TrialId, Job> jobs_;
-  std::unordered_map<TrialId, TrialJobDetail> ending_;  // ended, and the listeners do not know yet
-  std::unordered_map<TrialId, std::uint32_t> phases_;   // index of the newest parameters, where it is above 0
-  std::optional<async::event> changed_;                 // phase, or fewer calls under way
-
-  mutable std::mutex mutex_;  // guards what follows
-  std::condition_variable phase_changed_;
-  Phase phase_ = Phase::idle;
-  bool stop_requested_ = false;
-  std::exception_ptr failure_;
-  std::size_t calls_ = 0;  // of other threads, under way
-  std::optional<boost::asio::any_io_executor> executor_;
-  std::thread::id own_thread_;
-  std::thread thread_;
+  detail::SessionCore core_;
 };
 
 /// Deduces the policies from the arguments: `nni::TrainingSession session{options, service, storage};`.
@@ -272,6 +266,3 @@ template <class Service, class... Policies>
 TrainingSession(TrainingSessionOptions, Service, Policies...) -> TrainingSession<Service, Policies...>;
 
 }  // namespace nni
-
-#include <nni/session/detail/training_session_jobs.hpp>
-#include <nni/session/detail/training_session_run.hpp>

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include <nni/core/crash_point.hpp>
-#include <nni/experiment/detail/experiment_core.hpp>
-#include <nni/experiment/detail/history.hpp>
 #include <nni/experiment/detail/place.hpp>
+#include <nni/experiment/experiment_core.hpp>
+#include <nni/experiment/history.hpp>
 #include <nni/experiment/import.hpp>
 #include <nni/ledger/outcome.hpp>
 

@@ -10,8 +10,8 @@
 #include <nni/async/cancellation.hpp>
 #include <nni/async/timeout.hpp>
 #include <nni/core/crash_point.hpp>
-#include <nni/experiment/detail/experiment_core.hpp>
-#include <nni/experiment/detail/history.hpp>
+#include <nni/experiment/experiment_core.hpp>
+#include <nni/experiment/history.hpp>
 
 namespace nni::detail {
 

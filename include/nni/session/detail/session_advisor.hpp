@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
@@ -13,19 +16,14 @@
 
 namespace nni::detail {
 
-/// What a training session wants to hear from its engine. Executor only.
-class SessionHooks {
- public:
-  virtual void metric_arrived(const Metric& metric) = 0;
-  virtual void trial_started(RunId run) = 0;
-  /// Everything that the trial reported has been told.
-  virtual void trial_ended(TrialId trial) = 0;
+/// What a training session is notified of by its engine. All are set, and called on the executor.
+struct SessionHooks {
+  std::function<void(const Metric&)> metric_arrived;
+  std::function<void(RunId)> trial_started;
+  std::function<void(TrialId)> trial_ended;  ///< after everything that the trial reported
   /// Fills in what the caller gave with the trial.
-  virtual void complete(TrialId trial, TrialJobForm& form) = 0;
-  virtual std::optional<ResourceRequest> request_of(TrialId trial) = 0;
-
- protected:
-  ~SessionHooks() = default;
+  std::function<void(TrialId, TrialJobForm&)> complete;
+  std::function<std::optional<ResourceRequest>(TrialId)> request_of;
 };
 
 /// The advisor of an experiment that a program drives itself: it suggests nothing, and passes on what it is told.
@@ -35,7 +33,7 @@ class SessionAdvisor {
   static constexpr bool brings_commands = true;    ///< a form may have a command of its own
   static constexpr bool hears_every_final = true;  ///< a trial of several phases reports one for each
 
-  explicit SessionAdvisor(SessionHooks& hooks) : hooks_(&hooks) {}
+  explicit SessionAdvisor(SessionHooks hooks) : hooks_(std::move(hooks)) {}
 
   awaitable<void> start(Context&, const SearchSpace&, const Objectives&) {
     never_ = std::make_unique<async::event>();
@@ -43,11 +41,11 @@ class SessionAdvisor {
   }
   awaitable<void> request(std::size_t) { co_return; }
   awaitable<void> report(const Metric& metric) {
-    hooks_->metric_arrived(metric);
+    hooks_.metric_arrived(metric);
     co_return;
   }
   awaitable<void> trial_ended(const TrialOutcome& outcome) {
-    hooks_->trial_ended(outcome.trial);
+    hooks_.trial_ended(outcome.trial);
     co_return;
   }
   // Orders go to the engine directly, because their sender wants to know the trial's id.
@@ -58,12 +56,12 @@ class SessionAdvisor {
   }
   awaitable<void> stop() { co_return; }
 
-  void trial_started(RunId run) { hooks_->trial_started(run); }
-  void complete(TrialId trial, TrialJobForm& form) { hooks_->complete(trial, form); }
-  std::optional<ResourceRequest> request_of(TrialId trial) { return hooks_->request_of(trial); }
+  void trial_started(RunId run) { hooks_.trial_started(run); }
+  void complete(TrialId trial, TrialJobForm& form) { hooks_.complete(trial, form); }
+  std::optional<ResourceRequest> request_of(TrialId trial) { return hooks_.request_of(trial); }
 
  private:
-  SessionHooks* hooks_;
+  SessionHooks hooks_;
   std::unique_ptr<async::event> never_;
 };
 

@@ -2,109 +2,78 @@
 #pragma once
 
 /// @file
-/// Bodies of `TrainingSession`: its configuration, its life, and how other threads call it. Included by
+/// Bodies of `SessionCore`: its configuration, its life, and how other threads call it. Included by
 /// training_session.hpp.
 
+#include <algorithm>
 #include <future>
+#include <utility>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
 #include <nni/core/json.hpp>
-#include <nni/session/training_session.hpp>
+#include <nni/session/detail/session_core.hpp>
+#include <nni/session/detail/session_jobs_inl.hpp>
 
-namespace nni {
+namespace nni::detail {
 
 // ---- configuration ------------------------------------------------------------------------------------------------
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::set_cluster_metadata(
-    const std::string& key, const boost::json::value& value) {
+NNI_LAZY_BODY void SessionCore::set_cluster_metadata(const std::string& key, const boost::json::value& value) {
   const std::lock_guard lock(mutex_);
   if (phase_ != Phase::idle)
     throw Error(Errc::in_use, "cluster metadata \"" + key + "\" can be set before the session starts only");
-  if constexpr (ConfigurableService<Service>) {
-    const auto keys = service_->cluster_metadata_keys();
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) return service_->set_cluster_metadata(key, value);
-    if (!detail::is_session_key(key))
-      detail::throw_unknown_metadata(key, to_json_text(value), Service::platform, {keys.begin(), keys.end()});
-  } else if (!detail::is_session_key(key)) {
-    detail::throw_unknown_metadata(key, to_json_text(value), Service::platform, {});
-  }
+  const auto keys = policies_->metadata_keys();
+  if (std::find(keys.begin(), keys.end(), key) != keys.end()) return policies_->set_metadata(key, value);
+  if (!is_session_key(key))
+    throw_unknown_metadata(key, to_json_text(value), policies_->platform(), {keys.begin(), keys.end()});
   TrainingSessionOptions bound = options_;
-  detail::bind_metadata(bound, key, value);
-  if (!hands_out_gpus<typename Inner::scheduler_type> && bound.trial_gpu_number.value_or(0) > 0)
-    throw config_error("trial_config.gpuNum", detail::no_gpus(*bound.trial_gpu_number));
+  bind_metadata(bound, key, value);
+  if (!policies_->hands_out_gpus() && bound.trial_gpu_number.value_or(0) > 0)
+    throw config_error("trial_config.gpuNum", no_gpus(*bound.trial_gpu_number));
   options_ = std::move(bound);
 }
 
-template <class Service, class... Policies>
-boost::json::value TrainingSession<Service, Policies...>::get_cluster_metadata(const std::string& key) const {
+NNI_LAZY_BODY boost::json::value SessionCore::get_cluster_metadata(const std::string& key) const {
   const std::lock_guard lock(mutex_);
-  std::vector<std::string_view> service_keys;
-  if constexpr (ConfigurableService<Service>) {
-    if (const auto kept = service_metadata_.find(key); kept != service_metadata_.end()) return kept->second;
-    if (service_) {
-      const auto keys = service_->cluster_metadata_keys();
-      if (std::find(keys.begin(), keys.end(), key) != keys.end()) return service_->get_cluster_metadata(key);
-      service_keys.assign(keys.begin(), keys.end());
-    }
-    for (const auto& [kept, value] : service_metadata_) service_keys.push_back(kept);
-  }
-  if (!detail::is_session_key(key)) detail::throw_unknown_metadata(key, {}, Service::platform, service_keys);
-  return detail::metadata_of(options_, key);
+  if (const auto kept = service_metadata_.find(key); kept != service_metadata_.end()) return kept->second;
+  const auto keys = policies_->metadata_keys();
+  if (std::find(keys.begin(), keys.end(), key) != keys.end()) return policies_->metadata(key);
+  std::vector<std::string_view> service_keys(keys.begin(), keys.end());
+  for (const auto& [kept, value] : service_metadata_) service_keys.push_back(kept);
+  if (!is_session_key(key)) throw_unknown_metadata(key, {}, policies_->platform(), service_keys);
+  return metadata_of(options_, key);
 }
 
-template <class Service, class... Policies>
-bool TrainingSession<Service, Policies...>::is_multi_phase_job_supported() const noexcept {
-  if constexpr (Inner::carried)
-    return capabilities_.multi_phase;
-  else if constexpr (requires { Inner::transport_type::multi_phase; })
-    return Inner::transport_type::multi_phase;
-  else
-    return true;
+NNI_LAZY_BODY bool SessionCore::is_multi_phase_job_supported() const noexcept {
+  return policies_->transport_is_multi_phase().value_or(capabilities_.multi_phase);
 }
 
 // ---- life ---------------------------------------------------------------------------------------------------------
 
-template <class Service, class... Policies>
-TrainingSession<Service, Policies...>::~TrainingSession() {
+NNI_LAZY_BODY void SessionCore::end() {
   request_stop();
   if (thread_.joinable()) thread_.join();
 }
 
 // True for the one caller that has to do the work.
-template <class Service, class... Policies>
-bool TrainingSession<Service, Policies...>::claim() {
+NNI_LAZY_BODY bool SessionCore::claim() {
   const std::lock_guard lock(mutex_);
   if (phase_ != Phase::idle) return false;
   phase_ = Phase::starting;
   return true;
 }
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::build() {
+NNI_LAZY_BODY void SessionCore::build() {
   const std::lock_guard configuration(mutex_);  // which others may read
   if (options_.multi_phase && !is_multi_phase_job_supported())
-    throw config_error("multiPhase", "is true, and trials on " + std::string(Service::platform) +
+    throw config_error("multiPhase", "is true, and trials on " + std::string(policies_->platform()) +
                                          " cannot be sent further parameters; leave it out");
-  if (!options_.nni_manager_ip.empty()) {
-    const auto advertise = [this](auto& policy) {
-      if constexpr (requires { policy.advertise(options_.nni_manager_ip); }) policy.advertise(options_.nni_manager_ip);
-    };
-    std::apply([&advertise](auto&... policies) { (advertise(policies), ...); }, policies_);
-  }
-  if constexpr (ConfigurableService<Service>)
-    for (const std::string_view key : service_->cluster_metadata_keys())
-      service_metadata_.emplace(key, service_->get_cluster_metadata(std::string(key)));
-  inner_ = std::apply(
-      [this](auto&... policies) {
-        return std::make_unique<Inner>(
-            detail::experiment_options(options_), std::move(*service_), std::move(policies)...,
-            detail::SessionAdvisor(*this));
-      },
-      policies_);
-  service_.reset();
+  if (!options_.nni_manager_ip.empty()) policies_->advertise(options_.nni_manager_ip);
+  for (const std::string_view key : policies_->metadata_keys())
+    service_metadata_.emplace(key, policies_->metadata(std::string(key)));
+  experiment_ = &policies_->compose(experiment_options(options_), hooks());
   Observer observer;
   observer.on_start = [this](const ExperimentStart&) {
     for (const Intent& intent : ledger().open_intents()) jobs_[intent.run.trial];
@@ -115,17 +84,15 @@ void TrainingSession<Service, Policies...>::build() {
     notify_all();
   };
   observer.on_trial_ended = [this](const TrialJobDetail& detail) { ending_.emplace(detail.trial, detail); };
-  inner_->observe(std::move(observer));
+  experiment_->observe(std::move(observer));
 }
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::notify_all() {
+NNI_LAZY_BODY void SessionCore::notify_all() {
   phase_changed_.notify_all();
   if (changed_) changed_->notify();
 }
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::loop() noexcept {
+NNI_LAZY_BODY void SessionCore::loop() noexcept {
   std::exception_ptr failure;
   try {
     RuntimeOptions settings;
@@ -143,8 +110,7 @@ void TrainingSession<Service, Policies...>::loop() noexcept {
   finish(failure);
 }
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::finish(std::exception_ptr failure) noexcept {
+NNI_LAZY_BODY void SessionCore::finish(std::exception_ptr failure) noexcept {
   {
     const std::lock_guard lock(mutex_);
     phase_ = Phase::over;
@@ -153,11 +119,10 @@ void TrainingSession<Service, Policies...>::finish(std::exception_ptr failure) n
   phase_changed_.notify_all();
 }
 
-template <class Service, class... Policies>
-awaitable<void> TrainingSession<Service, Policies...>::async_run(Context& context) {
+NNI_LAZY_BODY awaitable<void> SessionCore::async_run(Context& context) {
   {
     const std::lock_guard lock(mutex_);
-    if (!service_)
+    if (experiment_)
       throw Error(Errc::in_use, "the training session runs already, or has run; it runs once, so make another one");
   }
   context_ = &context;
@@ -174,8 +139,8 @@ awaitable<void> TrainingSession<Service, Policies...>::async_run(Context& contex
       stop = stop_requested_;
     }
     phase_changed_.notify_all();
-    if (stop) inner_->request_stop();
-    auto work = inner_->async_run(context);
+    if (stop) experiment_->request_stop();
+    auto work = experiment_->async_run(context);
     co_await std::move(work);
   } catch (...) {
     failure = std::current_exception();
@@ -197,8 +162,7 @@ awaitable<void> TrainingSession<Service, Policies...>::async_run(Context& contex
   if (failure) std::rethrow_exception(failure);
 }
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::start() {
+NNI_LAZY_BODY void SessionCore::start() {
   if (claim()) thread_ = std::thread([this] { loop(); });
   std::unique_lock lock(mutex_);
   phase_changed_.wait(lock, [this] { return phase_ == Phase::running || phase_ == Phase::over; });
@@ -208,8 +172,7 @@ void TrainingSession<Service, Policies...>::start() {
   }
 }
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::run() {
+NNI_LAZY_BODY void SessionCore::run() {
   if (on_own_thread()) throw Error(Errc::unsupported, "run: the session's own thread cannot wait for the session");
   if (claim()) loop();
   std::unique_lock lock(mutex_);
@@ -217,16 +180,14 @@ void TrainingSession<Service, Policies...>::run() {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::request_stop() noexcept {
+NNI_LAZY_BODY void SessionCore::request_stop() noexcept {
   const std::lock_guard lock(mutex_);
   stop_requested_ = true;
   if (phase_ == Phase::idle) phase_ = Phase::over;  // nothing has begun, so nothing has to end
-  if (executor_ && phase_ != Phase::over) inner_->request_stop();
+  if (executor_ && phase_ != Phase::over) experiment_->request_stop();
 }
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::clean_up() {
+NNI_LAZY_BODY void SessionCore::clean_up() {
   request_stop();
   if (on_own_thread()) return;
   std::unique_lock lock(mutex_);
@@ -240,23 +201,19 @@ void TrainingSession<Service, Policies...>::clean_up() {
 
 // ---- calls of other threads ---------------------------------------------------------------------------------------
 
-template <class Service, class... Policies>
-bool TrainingSession<Service, Policies...>::on_own_thread() const {
+NNI_LAZY_BODY bool SessionCore::on_own_thread() const {
   const std::lock_guard lock(mutex_);
   return executor_ && phase_ != Phase::over && own_thread_ == std::this_thread::get_id();
 }
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::throw_closed() const {
+NNI_LAZY_BODY void SessionCore::throw_closed() const {
   if (phase_ == Phase::idle) throw Error(Errc::closed, "the training session has not started; spawn async_run first");
   throw Error(
       Errc::closed, "the training session has ended" + (failure_ ? ": " + nni::describe(failure_) : std::string()));
 }
 
-template <class Service, class... Policies>
 template <class T>
-awaitable<void> TrainingSession<Service, Policies...>::answer(
-    std::shared_ptr<std::promise<T>> promise, awaitable<T> work) {
+awaitable<void> SessionCore::answer(std::shared_ptr<std::promise<T>> promise, awaitable<T> work) {
   try {
     if constexpr (std::is_void_v<T>) {
       co_await std::move(work);
@@ -276,9 +233,8 @@ awaitable<void> TrainingSession<Service, Policies...>::answer(
 }
 
 // Blocks the calling thread until the session's has done it.
-template <class Service, class... Policies>
 template <class T>
-T TrainingSession<Service, Policies...>::call(awaitable<T> work, const char* name) {
+T SessionCore::call(awaitable<T> work, const char* name) {
   if (on_own_thread())
     throw Error(Errc::unsupported,
                 std::string(name) + " would wait on the session's own thread for that thread; await async_" + name +
@@ -296,14 +252,12 @@ T TrainingSession<Service, Policies...>::call(awaitable<T> work, const char* nam
   return result.get();
 }
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::check_open() const {
+NNI_LAZY_BODY void SessionCore::check_open() const {
   const std::lock_guard lock(mutex_);
-  if (phase_ == Phase::over || !inner_ || !inner_->core_.engine()) throw_closed();
+  if (phase_ == Phase::over || !experiment_ || !experiment_->engine()) throw_closed();
 }
 
-template <class Service, class... Policies>
-awaitable<void> TrainingSession<Service, Policies...>::ready() {
+NNI_LAZY_BODY awaitable<void> SessionCore::ready() {
   const auto starting = [this] {
     const std::lock_guard lock(mutex_);
     return phase_ == Phase::idle || phase_ == Phase::starting;
@@ -315,4 +269,4 @@ awaitable<void> TrainingSession<Service, Policies...>::ready() {
   check_open();
 }
 
-}  // namespace nni
+}  // namespace nni::detail

@@ -119,8 +119,8 @@ class ExperimentCore {
   std::vector<ResultImported> to_import_;
   std::size_t imported_ = 0;  // how many of the recorded ones the advisor was told
   std::uint64_t seed_ = 0;
-  std::uint64_t space_count_ = 0;   // changes of the space in this run
-  bool counts_unfitting_ = false;   // earlier trials may not fit the space in force
+  std::uint64_t space_count_ = 0;  // changes of the space in this run
+  bool counts_unfitting_ = false;  // earlier trials may not fit the space in force
   std::optional<Ledger> ledger_;
   Engine* engine_ = nullptr;  // while the loops run
   Board* board_ = nullptr;    // while it runs
@@ -137,5 +137,5 @@ class ExperimentCore {
 }  // namespace nni::detail
 
 #if NNI_HEADER_ONLY
-#include <nni/experiment/detail/experiment_core_inl.hpp>
+#include <nni/experiment/experiment_core_inl.hpp>
 #endif

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include <nni/core/error.hpp>
-#include <nni/experiment/detail/experiment_core.hpp>
 #include <nni/experiment/detail/experiment_resume_inl.hpp>
 #include <nni/experiment/detail/experiment_run_inl.hpp>
 #include <nni/experiment/detail/place.hpp>
+#include <nni/experiment/experiment_core.hpp>
 #include <nni/experiment/import.hpp>
 
 namespace nni::detail {
@@ -23,9 +23,10 @@ NNI_LAZY_BODY void ExperimentCore::compose(Composition& policies, SearchSpace sp
   check(options_, policies.capabilities().needs_command && !commands_of_advisor, facts.hands_out_gpus);
   space_ = std::move(space);
   control_ = std::make_shared<ControlCore>(options_, facts.updates_space);
-  working_directory_ = std::filesystem::absolute(options_.code_directory.empty() ? "." : options_.code_directory)
-                           .lexically_normal()
-                           .string();
+  working_directory_ =
+      std::filesystem::absolute(options_.code_directory.empty() ? "." : options_.code_directory)
+          .lexically_normal()
+          .string();
   if (!facts.writes_files) return;
   std::filesystem::path root = options_.directory.empty() ? policies.store_directory() : options_.directory;
   if (root.empty()) root = "nni-experiments";

@@ -2,16 +2,16 @@
 #pragma once
 
 /// @file
-/// Bodies of `TrainingSession`: its operations, and what its engine tells it. Included by training_session.hpp.
+/// Bodies of `SessionCore`: its operations, and what its engine tells it. Included by training_session.hpp.
 
-#include <nni/session/training_session.hpp>
+#include <nni/experiment/history.hpp>
+#include <nni/session/detail/session_core.hpp>
 
-namespace nni {
+namespace nni::detail {
 
 // ---- operations ---------------------------------------------------------------------------------------------------
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::check_form(const TrialJobForm& form) const {
+NNI_LAZY_BODY void SessionCore::check_form(const TrialJobForm& form) const {
   ProblemList problems;
   if (const Result<Parameters> parsed = Parameters::parse(form.parameters.text()); !parsed)
     problems.add("parameters", "are not a JSON object: " + form.parameters.text().substr(0, 200));
@@ -22,13 +22,12 @@ void TrainingSession<Service, Policies...>::check_form(const TrialJobForm& form)
         "command", "\"" + form.command.to_string() + "\" cannot be run by a service whose trials are callables");
   if (form.request.gpus && *form.request.gpus < 0)
     problems.add("request", std::to_string(*form.request.gpus) + " GPUs are fewer than none");
-  if (!hands_out_gpus<typename Inner::scheduler_type> && form.request.gpus.value_or(0) > 0)
-    problems.add("request", detail::no_gpus(*form.request.gpus));
+  if (!policies_->hands_out_gpus() && form.request.gpus.value_or(0) > 0)
+    problems.add("request", no_gpus(*form.request.gpus));
   problems.throw_if_any();
 }
 
-template <class Service, class... Policies>
-TrialJobDetail TrainingSession<Service, Policies...>::live_detail(TrialId trial) {
+NNI_LAZY_BODY TrialJobDetail SessionCore::live_detail(TrialId trial) {
   std::optional<TrialJobDetail> detail = ledger().detail(trial);
   if (!detail)
     throw Error(
@@ -37,8 +36,7 @@ TrialJobDetail TrainingSession<Service, Policies...>::live_detail(TrialId trial)
   return std::move(*detail);
 }
 
-template <class Service, class... Policies>
-TrialJobDetail TrainingSession<Service, Policies...>::submit_now(TrialJobForm form) {
+NNI_LAZY_BODY TrialJobDetail SessionCore::submit_now(TrialJobForm form) {
   check_open();
   check_form(form);
   const ParameterId parameter{ledger().counts().ordered};
@@ -48,25 +46,22 @@ TrialJobDetail TrainingSession<Service, Policies...>::submit_now(TrialJobForm fo
   return live_detail(trial);
 }
 
-template <class Service, class... Policies>
-TrialJobDetail TrainingSession<Service, Policies...>::submit_trial_job(TrialJobForm form) {
+NNI_LAZY_BODY TrialJobDetail SessionCore::submit_trial_job(TrialJobForm form) {
   if (on_own_thread()) return submit_now(std::move(form));
   return call(async_submit_trial_job(std::move(form)), "submit_trial_job");
 }
 
-template <class Service, class... Policies>
-awaitable<TrialJobDetail> TrainingSession<Service, Policies...>::async_submit_trial_job(TrialJobForm form) {
+NNI_LAZY_BODY awaitable<TrialJobDetail> SessionCore::async_submit_trial_job(TrialJobForm form) {
   auto starting = ready();
   co_await std::move(starting);
   co_return submit_now(std::move(form));
 }
 
-template <class Service, class... Policies>
-TrialJobDetail TrainingSession<Service, Policies...>::update_now(TrialId trial, TrialJobForm form) {
+NNI_LAZY_BODY TrialJobDetail SessionCore::update_now(TrialId trial, TrialJobForm form) {
   check_open();
   if (!is_multi_phase_job_supported())
-    throw Error(
-        Errc::unsupported, std::string(Service::platform) + ": running trials cannot be sent further parameters here");
+    throw Error(Errc::unsupported,
+                std::string(policies_->platform()) + ": running trials cannot be sent further parameters here");
   if (!options_.multi_phase)
     throw Error(Errc::unsupported,
                 "this session is not multi-phase, so its trials do not ask for further parameters; set "
@@ -79,17 +74,14 @@ TrialJobDetail TrainingSession<Service, Policies...>::update_now(TrialId trial, 
   return live_detail(trial);
 }
 
-template <class Service, class... Policies>
-TrialJobDetail TrainingSession<Service, Policies...>::update_trial_job(TrialId trial, TrialJobForm form) {
+NNI_LAZY_BODY TrialJobDetail SessionCore::update_trial_job(TrialId trial, TrialJobForm form) {
   if (!on_own_thread()) return call(async_update_trial_job(trial, std::move(form)), "update_trial_job");
   TrialJobDetail detail = update_now(trial, std::move(form));
   engine().spawn(deliver_quietly(trial));
   return detail;
 }
 
-template <class Service, class... Policies>
-awaitable<TrialJobDetail> TrainingSession<Service, Policies...>::async_update_trial_job(
-    TrialId trial, TrialJobForm form) {
+NNI_LAZY_BODY awaitable<TrialJobDetail> SessionCore::async_update_trial_job(TrialId trial, TrialJobForm form) {
   auto starting = ready();
   co_await std::move(starting);
   TrialJobDetail detail = update_now(trial, std::move(form));
@@ -99,8 +91,7 @@ awaitable<TrialJobDetail> TrainingSession<Service, Policies...>::async_update_tr
 }
 
 // Sends what the present run of a trial has not got. One that has not started gets it when it does.
-template <class Service, class... Policies>
-awaitable<void> TrainingSession<Service, Policies...>::deliver(TrialId trial) {
+NNI_LAZY_BODY awaitable<void> SessionCore::deliver(TrialId trial) {
   while (true) {
     const auto job = jobs_.find(trial);
     const std::optional<RunId> run = ledger().live_run(trial);
@@ -111,8 +102,7 @@ awaitable<void> TrainingSession<Service, Policies...>::deliver(TrialId trial) {
   }
 }
 
-template <class Service, class... Policies>
-awaitable<void> TrainingSession<Service, Policies...>::deliver_quietly(TrialId trial) {
+NNI_LAZY_BODY awaitable<void> SessionCore::deliver_quietly(TrialId trial) {
   std::string failure;
   try {
     auto delivering = deliver(trial);
@@ -125,33 +115,28 @@ awaitable<void> TrainingSession<Service, Policies...>::deliver_quietly(TrialId t
     context_->log().warning("session", "trial " + to_string(trial) + " could not be sent parameters: " + failure);
 }
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::cancel_now(TrialId trial, bool is_early_stopped) {
+NNI_LAZY_BODY void SessionCore::cancel_now(TrialId trial, bool is_early_stopped) {
   check_open();
   if (!was_ordered(trial)) throw Error(Errc::no_such_job, "there is no trial " + to_string(trial));
   engine().cancel(trial, is_early_stopped ? StopReason::early_stop : StopReason::user);
 }
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::cancel_trial_job(TrialId trial, bool is_early_stopped) {
+NNI_LAZY_BODY void SessionCore::cancel_trial_job(TrialId trial, bool is_early_stopped) {
   if (on_own_thread()) return cancel_now(trial, is_early_stopped);
   call(async_cancel_trial_job(trial, is_early_stopped), "cancel_trial_job");
 }
 
-template <class Service, class... Policies>
-awaitable<void> TrainingSession<Service, Policies...>::async_cancel_trial_job(TrialId trial, bool is_early_stopped) {
+NNI_LAZY_BODY awaitable<void> SessionCore::async_cancel_trial_job(TrialId trial, bool is_early_stopped) {
   auto starting = ready();
   co_await std::move(starting);
   cancel_now(trial, is_early_stopped);
 }
 
-template <class Service, class... Policies>
-TrialJobDetail TrainingSession<Service, Policies...>::get_trial_job(TrialId trial) {
+NNI_LAZY_BODY TrialJobDetail SessionCore::get_trial_job(TrialId trial) {
   return call(async_get_trial_job(trial), "get_trial_job");
 }
 
-template <class Service, class... Policies>
-awaitable<TrialJobDetail> TrainingSession<Service, Policies...>::async_get_trial_job(TrialId trial) {
+NNI_LAZY_BODY awaitable<TrialJobDetail> SessionCore::async_get_trial_job(TrialId trial) {
   auto starting = ready();
   co_await std::move(starting);
   if (!was_ordered(trial)) throw Error(Errc::not_found, "there is no trial " + to_string(trial));
@@ -160,20 +145,18 @@ awaitable<TrialJobDetail> TrainingSession<Service, Policies...>::async_get_trial
     auto told = async_wait_trial_job(trial);
     co_return co_await std::move(told);
   }
-  auto loading = inner_->core_.policies().load(trial);
+  auto loading = experiment_->policies().load(trial);
   std::optional<TrialJobDetail> detail = co_await std::move(loading);
   if (!detail) throw Error(Errc::not_found, "there is no trial " + to_string(trial));
   if (const auto phase = phases_.find(trial); phase != phases_.end()) detail->parameter_index = phase->second;
   co_return std::move(*detail);
 }
 
-template <class Service, class... Policies>
-TrialJobDetail TrainingSession<Service, Policies...>::wait_trial_job(TrialId trial) {
+NNI_LAZY_BODY TrialJobDetail SessionCore::wait_trial_job(TrialId trial) {
   return call(async_wait_trial_job(trial), "wait_trial_job");
 }
 
-template <class Service, class... Policies>
-awaitable<TrialJobDetail> TrainingSession<Service, Policies...>::async_wait_trial_job(TrialId trial) {
+NNI_LAZY_BODY awaitable<TrialJobDetail> SessionCore::async_wait_trial_job(TrialId trial) {
   auto starting = ready();
   co_await std::move(starting);
   while (ledger().detail(trial) || ending_.contains(trial)) {
@@ -188,21 +171,17 @@ awaitable<TrialJobDetail> TrainingSession<Service, Policies...>::async_wait_tria
   co_return co_await std::move(reading);
 }
 
-template <class Service, class... Policies>
-std::vector<TrialJobDetail> TrainingSession<Service, Policies...>::list_trial_jobs() {
+NNI_LAZY_BODY std::vector<TrialJobDetail> SessionCore::list_trial_jobs() {
   return call(async_list_trial_jobs(), "list_trial_jobs");
 }
 
-template <class Service, class... Policies>
-awaitable<void> TrainingSession<Service, Policies...>::collect(
-    std::vector<TrialJobDetail>& into, TrialJobDetail trial) {
+NNI_LAZY_BODY awaitable<void> SessionCore::collect(std::vector<TrialJobDetail>& into, TrialJobDetail trial) {
   if (const auto phase = phases_.find(trial.trial); phase != phases_.end()) trial.parameter_index = phase->second;
   into.push_back(std::move(trial));
   co_return;
 }
 
-template <class Service, class... Policies>
-awaitable<std::vector<TrialJobDetail>> TrainingSession<Service, Policies...>::async_list_trial_jobs() {
+NNI_LAZY_BODY awaitable<std::vector<TrialJobDetail>> SessionCore::async_list_trial_jobs() {
   auto starting = ready();
   co_await std::move(starting);
   while (!ending_.empty()) {
@@ -211,7 +190,7 @@ awaitable<std::vector<TrialJobDetail>> TrainingSession<Service, Policies...>::as
   }
   std::vector<TrialJobDetail> trials;
   const auto visit = [this, &trials](TrialJobDetail trial) { return collect(trials, std::move(trial)); };
-  auto reading = detail::for_each_trial(inner_->core_.policies(), static_cast<std::size_t>(-1), visit);
+  auto reading = for_each_trial(experiment_->policies(), static_cast<std::size_t>(-1), visit);
   co_await std::move(reading);
   check_open();
   // The ledger knows more of those that live.
@@ -220,25 +199,32 @@ awaitable<std::vector<TrialJobDetail>> TrainingSession<Service, Policies...>::as
   co_return trials;
 }
 
-// ---- what the engine tells ----------------------------------------------------------------------------------------
+NNI_LAZY_BODY SessionHooks SessionCore::hooks() {
+  SessionHooks hooks;
+  hooks.metric_arrived = [this](const Metric& metric) { metric_arrived(metric); };
+  hooks.trial_started = [this](RunId run) { trial_started(run); };
+  hooks.trial_ended = [this](TrialId trial) { trial_ended(trial); };
+  hooks.complete = [this](TrialId trial, TrialJobForm& form) { complete(trial, form); };
+  hooks.request_of = [this](TrialId trial) { return request_of(trial); };
+  return hooks;
+}
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::metric_arrived(const Metric& metric) {
+// ---- what the engine notifies ----------------------------------------------------------------------------------------
+
+NNI_LAZY_BODY void SessionCore::metric_arrived(const Metric& metric) {
   if (metric_listeners_->empty()) return;
   // The session numbers parameters as it numbers trials.
   metric_listeners_->call(TrialJobMetric(metric, ParameterId{metric.run.trial.sequence()}));
 }
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::trial_started(RunId run) {
+NNI_LAZY_BODY void SessionCore::trial_started(RunId run) {
   Job& job = jobs_[run.trial];
   job.delivered = 0;
   if (!job.further.empty()) engine().spawn(deliver_quietly(run.trial));
   if (!status_listeners_->empty() && ledger().detail(run.trial)) status_listeners_->call(live_detail(run.trial));
 }
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::trial_ended(TrialId trial) {
+NNI_LAZY_BODY void SessionCore::trial_ended(TrialId trial) {
   auto ended = ending_.extract(trial);
   auto job = jobs_.extract(trial);
   if (!ended) return;
@@ -247,8 +233,7 @@ void TrainingSession<Service, Policies...>::trial_ended(TrialId trial) {
   if (job && job.mapped().ended) job.mapped().ended->notify();
 }
 
-template <class Service, class... Policies>
-void TrainingSession<Service, Policies...>::complete(TrialId trial, TrialJobForm& form) {
+NNI_LAZY_BODY void SessionCore::complete(TrialId trial, TrialJobForm& form) {
   const auto job = jobs_.find(trial);
   if (job == jobs_.end()) return;
   const TrialJobForm& own = job->second.form;
@@ -257,11 +242,10 @@ void TrainingSession<Service, Policies...>::complete(TrialId trial, TrialJobForm
   for (const auto& [name, value] : own.environment) form.environment[name] = value;
 }
 
-template <class Service, class... Policies>
-std::optional<ResourceRequest> TrainingSession<Service, Policies...>::request_of(TrialId trial) {
+NNI_LAZY_BODY std::optional<ResourceRequest> SessionCore::request_of(TrialId trial) {
   const auto job = jobs_.find(trial);
   if (job == jobs_.end() || !job->second.form.request.gpus) return std::nullopt;
   return job->second.form.request;
 }
 
-}  // namespace nni
+}  // namespace nni::detail
