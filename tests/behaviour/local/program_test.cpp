@@ -13,6 +13,7 @@
 #include <nni/keeper/manager/launch.hpp>
 #include <nni/keeper/run_if_asked.hpp>
 #include <nni/keeper/wire/protocol.hpp>
+#include <nni/keeper/wire/startup.hpp>
 
 using namespace nni;
 using namespace nni_test;
