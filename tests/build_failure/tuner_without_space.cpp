@@ -1,16 +1,15 @@
-// expect: the tuner policy brings no search space, and an Experiment would run on an empty one
-// A tuner with a slip in the name of the operation that brings its space.
+// expect: the tuner policy brings no search space, and an Experiment would run on an empty one: give it a public .const SearchSpace& search_space[(][)] const
+// A tuner that keeps every promise of its concept and searches nothing.
 
 #include "build_failure/parts/policies.hpp"
 
-struct Misspelled {
+struct Aimless {
   using role = nni::role::tuner;
-  const nni::SearchSpace& serch_space() const;
   void start(const nni::SearchSpace&, const nni::Objectives&);
   void update_search_space(const nni::SearchSpace&);
   std::optional<nni::Parameters> generate(nni::ParameterId);
   void observe(const nni::TrialOutcome&);
 };
-static_assert(nni::Tuner<Misspelled>);
+static_assert(nni::Tuner<Aimless>);
 
-parts::Composed<parts::Service, Misspelled> scheduler;
+parts::Composed<parts::Service, Aimless> scheduler;

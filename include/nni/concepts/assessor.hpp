@@ -24,6 +24,8 @@ namespace nni {
 ///     later ones are as if the histories had been given step by step: an assessor looks at every step of a history that
 ///     it has not seen, not only at the last.
 ///
+/// Hooks (nni/concepts/hooks.hpp): the flag `stops_no_trial`.
+///
 /// @tparam A  policy type; declares `using role = nni::role::assessor;`
 /// @see nni::assessing::MedianStop, docs/how-to/assessor.md
 template <class A>

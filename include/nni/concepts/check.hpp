@@ -20,6 +20,7 @@
 
 #include <nni/concepts/advisor.hpp>
 #include <nni/concepts/assessor.hpp>
+#include <nni/concepts/check_hooks.hpp>
 #include <nni/concepts/data_store.hpp>
 #include <nni/concepts/metric_transport.hpp>
 #include <nni/concepts/policy_set.hpp>
@@ -91,6 +92,8 @@ consteval bool check_service() {
       NNI_PROMISES("training service", "TrainingService", "7", (S & s), s.clean_up(), ->AwaitableOf<void>,
                    "awaitable<void> clean_up()");
     }
+  } else {
+    static_assert(check_hooks_of_service<S>());
   }
   return true;
 }
@@ -106,6 +109,8 @@ consteval bool check_scheduler() {
                  "void hold(const Placement&)");
     NNI_PROMISES("scheduler", "Scheduler", "4", (S & s, const Placement& held), s.release(held),
                  noexcept -> std::same_as<void>, "void release(const Placement&) noexcept");
+  } else {
+    static_assert(check_hooks_of_scheduler<S>());
   }
   return true;
 }
@@ -138,6 +143,8 @@ consteval bool check_storage() {
     NNI_PROMISES("storage", "Storage", "6", (S & s, TrialId trial),
                  s.mount(trial), ->std::same_as<typename S::mount_type>, "mount_type mount(TrialId)");
     NNI_PROMISES("storage", "Storage", "1", (S & s), s.close(), ->AwaitableOf<void>, "awaitable<void> close()");
+  } else {
+    static_assert(check_hooks_of_storage<S>());
   }
   return true;
 }
@@ -162,6 +169,8 @@ consteval bool check_transport() {
                  t.environment(run), ->std::same_as<EnvironmentVariables>, "EnvironmentVariables environment(RunId)");
     NNI_PROMISES("metric transport", "MetricTransportOver", "10", (T & t), t.close(), ->AwaitableOf<void>,
                  "awaitable<void> close()");
+  } else if constexpr (!carried) {
+    static_assert(check_hooks_of_transport<T>());
   }
   return true;
 }
@@ -188,6 +197,8 @@ consteval bool check_store() {
         "data store", "DataStore", "5", (D & d, TrialId trial), d.metrics(trial), ->AwaitableOf<std::vector<Metric>>,
         "awaitable<std::vector<Metric>> metrics(TrialId)");
     NNI_PROMISES("data store", "DataStore", "7", (D & d), d.close(), ->AwaitableOf<void>, "awaitable<void> close()");
+  } else {
+    static_assert(check_hooks_of_store<D>());
   }
   return true;
 }
@@ -205,21 +216,30 @@ consteval bool check_tuner() {
         "std::optional<Parameters> generate(ParameterId)");
     NNI_PROMISES("tuner", "Tuner", "4", (T & t, const TrialOutcome& outcome), t.observe(outcome), ->std::same_as<void>,
                  "void observe(const TrialOutcome&)");
+  } else {
+    static_assert(check_hooks_of_tuner<T>());
   }
   return true;
 }
 
-/// A tuner can keep every promise of its concept and search an empty space, because it lacks or misspells the operation.
+/// Neither `start` nor `generate` needs to know a space, so a tuner keeps every promise of its concept without one.
 template <class T>
 consteval bool check_space_of_tuner() {
   static_assert(
-      !Tuner<T> ||
-          requires(const T& t) {
-            { t.search_space() } -> std::convertible_to<const SearchSpace&>;
-          },
-      "the tuner policy brings no search space, and an Experiment would run on an empty one: it has no operation "
-      "`const "
-      "SearchSpace& search_space() const`");
+      !Tuner<T> || BringsSearchSpace<T>,
+      "the tuner policy brings no search space, and an Experiment would run on an empty one: give it a public "
+      "`const SearchSpace& search_space() const` (nni::BringsSearchSpace)");
+  return true;
+}
+
+/// An advisor without a space is given an empty one, because it may know what to try without it. A tuner inside does not.
+template <class A>
+consteval bool check_space_of_advisor() {
+  if constexpr (WrapsTuner<A> && !BringsSearchSpace<A>)
+    static_assert(
+        BringsSearchSpace<tuner_of<A>>,
+        "the tuner of the advisor policy brings no search space, and an Experiment would run on an empty one: give the "
+        "tuner, or the advisor, a public `const SearchSpace& search_space() const` (nni::BringsSearchSpace)");
   return true;
 }
 
@@ -234,6 +254,8 @@ consteval bool check_assessor() {
         a.assess(run, history), ->std::same_as<Verdict>, "Verdict assess(const RunId&, std::span<const double>)");
     NNI_PROMISES("assessor", "Assessor", "3", (A & a, const RunId& run, bool succeeded),
                  a.trial_ended(run, succeeded), ->std::same_as<void>, "void trial_ended(const RunId&, bool)");
+  } else {
+    static_assert(check_hooks_of_assessor<A>());
   }
   return true;
 }
@@ -254,6 +276,8 @@ consteval bool check_advisor() {
     NNI_PROMISES(
         "advisor", "Advisor", "4", (A & a), a.next_order(), ->AwaitableOf<Order>, "awaitable<Order> next_order()");
     NNI_PROMISES("advisor", "Advisor", "5", (A & a), a.stop(), ->AwaitableOf<void>, "awaitable<void> stop()");
+  } else {
+    static_assert(check_hooks_of_advisor<A>());
   }
   return true;
 }

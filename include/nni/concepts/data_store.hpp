@@ -35,7 +35,10 @@ namespace nni {
 ///  7. `close` writes and syncs what was appended, then frees the store for others.
 ///
 /// A store that keeps events until they are written may also take them by `append(std::vector<StoreEvent>&&)`, which moves
-/// them out of the vector: a value may be large. A store that may have to wait for space also has `on_trouble(TroubleListener)` and `give_up()`.
+/// them out of the vector: a value may be large.
+///
+/// Hooks (nni/concepts/hooks.hpp): `ReportsTrouble` and `StopsRetrying` of a store that may have to wait for space,
+/// `UsesExperimentDirectory`, `HasDirectory`, `AdvertisesAddress`.
 ///
 /// @tparam D  policy type; declares `using role = nni::role::data_store;`
 /// @see nni::datastore::Memory, nni::datastore::Sqlite

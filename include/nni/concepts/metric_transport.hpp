@@ -38,30 +38,22 @@ concept TrialChannel = requires(T& t, RunId run, Parameters parameters, Receipt 
   { t.settle(run) } -> AwaitableOf<void>;
 };
 
-/// True for a channel that says `static constexpr bool ends_come_last = true;`: when the end of a run is told, everything
-/// that the run had sent is here, so its `settle` waits for nobody but the session. The ends of its runs are heard one
-/// after the other, which costs less than side by side.
-///
-/// @tparam T  models `TrialChannel`
-template <class T>
-inline constexpr bool ends_come_last = false;
-
-template <class T>
-  requires requires { T::ends_come_last; }
-inline constexpr bool ends_come_last<T> = T::ends_come_last;  ///< as it says
-
 /// Brings messages for services that have no link of their own, perhaps through files of a storage.
 ///
 /// A model promises what `TrialChannel` promises, and
 ///  7. `open` is awaited before anything else; it throws when no trial could be reached, and starts nothing then;
 ///  8. `environment` says what the process of a run must be told to find the channel; it is called once before the
 ///     run is submitted, does no I/O, and the values may hold secrets: they go to the trial and nowhere else;
-///  9. a transport that brings parameters to trials has a member `prepare(const TrialJobForm&)`, which is called before
-///     `environment`: every request of the run for its first parameters is answered from the form. It may return
-///     `awaitable<void>`, for files that have to be written: the run is submitted when it has returned;
+///  9. a transport that brings parameters to trials has the hook `prepare(const TrialJobForm&)`: every request of the run
+///     for its first parameters is answered from the form. It is called before `environment` (`PreparesRuns`), or returns
+///     `awaitable<void>` for files that have to be written, and the run is submitted when it has returned (`PreparesFiles`);
 /// 10. `close` ends whatever `open` started; a pending `next_message` ends with `Errc::closed`;
-/// 11. a transport whose messages outlive the manager has a member `resume(RunId)`, which is called for each run that
-///     an earlier manager had submitted: what the run reported, or goes on to report, is delivered, at least once.
+/// 11. a transport whose messages outlive the manager has the hook `resume(RunId)` (`ResumableChannel`), which is called
+///     for each run that an earlier manager had submitted: what the run reported, or goes on to report, is delivered, at
+///     least once.
+///
+/// Hooks (nni/concepts/hooks.hpp): `PreparesRuns` or `PreparesFiles`, `ResumableChannel`, `UsesExperimentDirectory`,
+/// `AdvertisesAddress`, and the flags `ends_come_last` and `multi_phase`.
 ///
 /// @tparam T      policy type; declares `using role = nni::role::metric_transport;`
 /// @tparam Store  the storage of the experiment

@@ -21,6 +21,8 @@ namespace nni {
 ///  5. it names a machine of the snapshot (or none, where the platform chooses), and as many different devices of that
 ///     machine as the request asks for.
 ///
+/// Hooks (nni/concepts/hooks.hpp): `AdvertisesAddress`, and the flag `hands_out_gpus`.
+///
 /// @tparam S  policy type; declares `using role = nni::role::scheduler;`
 /// @see nni::scheduling::Unlimited, nni::testing::check_scheduler, docs/how-to/scheduler.md
 template <class S>
@@ -31,16 +33,5 @@ concept Scheduler =
       { s.hold(held) } -> std::same_as<void>;
       { s.release(held) } noexcept -> std::same_as<void>;
     };
-
-/// False for a scheduler that can give no devices to trials, and says so with `static constexpr bool hands_out_gpus = false;`.
-/// Then asking for GPUs in the options is an error before anything starts.
-///
-/// @tparam S  scheduler
-template <class S>
-inline constexpr bool hands_out_gpus = true;
-
-template <class S>
-  requires requires { S::hands_out_gpus; }
-inline constexpr bool hands_out_gpus<S> = S::hands_out_gpus;  ///< as it says
 
 }  // namespace nni

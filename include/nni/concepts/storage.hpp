@@ -37,6 +37,8 @@ class FileInfo {
 ///  5. a path that leaves the root (`..`) is refused with `Errc::storage_failed`;
 ///  6. `mount` says how a trial reaches the storage, without I/O; its type decides which services can be used.
 ///
+/// Hooks (nni/concepts/hooks.hpp): `UsesExperimentDirectory`, `AdvertisesAddress`.
+///
 /// @tparam S  policy type; declares `using role = nni::role::storage;` and `mount_type`
 /// @see nni::storage::LocalDirectory, docs/how-to/storage.md
 template <class S>

@@ -40,7 +40,7 @@ namespace nni {
 ///     was told to stop, if it was (`JobEnd::why`). A run that exits by itself after a request is reported with its exit
 ///     code and the reason: the session decides what becomes of the trial, by one rule for all services (`nni::Ledger`).
 ///     *lost* is reported only for a run that does not execute and never will: while that is unknown, a service waits and
-///     gives the reason through `on_trouble`;
+///     gives the reason through `on_trouble` (`ReportsTrouble`);
 ///  5. `cancel_trial_job` works in every state and returns when the request is accepted; the end arrives as an event;
 ///     an unknown run is `Errc::no_such_job`; any other refusal is followed by further requests while the run lives;
 ///  6. `next_event` is cancellable without losing an event;
@@ -51,11 +51,9 @@ namespace nni {
 ///     for this experiment and is in none of them is unknown to its records; it is stopped, and no later submission of
 ///     a run of the same name takes it, or anything that it reported, for its own.
 ///
-/// What else it may have, and is called if it does: `set_experiment_directory` (nni/experiment/detail/place.hpp), before `start`;
-/// `std::string remark()`, after `start`: a sentence that people should read; `on_trouble(TroubleListener)`: whom to tell
-/// why nothing goes on for now; `set_experiment_life(const std::string& life, bool can_resume)`, before `start`: a random
-/// id of the experiment that stays the same over its resumes, and whether a later manager can resume it at all;
-/// `recorded(RunId)`: the end of this run is in the records.
+/// Hooks (nni/concepts/hooks.hpp): `UsesExperimentDirectory`, `UsesExperimentLife`, `ReportsTrouble`, `GivesStartupNotice`,
+/// `ReleasesRecordedRuns`; of a service that brings messages itself also `PreparesFiles`, `ResumableChannel` and the flag
+/// `ends_come_last`.
 ///
 /// @tparam S  policy type; declares `using role = nni::role::training_service;`, `mount_type` and `platform`
 /// @see nni::platforms::InProcess, nni::platforms::Local, docs/how-to/training-service.md

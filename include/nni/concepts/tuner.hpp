@@ -25,9 +25,15 @@ namespace nni {
 ///  3. `generate` answers nothing when it has no more to suggest; it may have more after the next `observe`;
 ///  4. each finished trial is observed once; trials without a usable value are observed too (`succeeded()` is false);
 ///  5. after `update_search_space` suggestions come from the new space; results of the old one that still fit are kept;
-///  6. a resumed experiment observes its history in the order of trial ids and goes on with the next unused k. The
-///     hook `adopt(id, parameters)`, which tells a trial that has not ended, is optional. Results that were imported are
-///     observed too, under `imported_parameter`.
+///  6. a resumed experiment observes its history in the order of trial ids and goes on with the next unused k. Results
+///     that were imported are observed too, under `imported_parameter`.
+///
+/// The space that `start` is given is the tuner's own: an `Experiment` and `tuning::AskTell` read it from
+/// `const SearchSpace& search_space() const` (`BringsSearchSpace`), and a tuner without it does not compile there, alone
+/// or inside an advisor (`WrapsTuner`). Only an advisor that says itself what to try may do without a space; it is given
+/// an empty one, and every parameter fits that.
+///
+/// Further hooks (nni/concepts/hooks.hpp): `HasSeed` and `Reseedable`, `AdoptsUnfinished`; `tuning::PointTuner`.
 ///
 /// @tparam T  policy type; declares `using role = nni::role::tuner;`
 /// @see nni::tuning::Random, nni::tuning::Tpe, docs/how-to/tuner.md

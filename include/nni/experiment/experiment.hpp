@@ -22,6 +22,7 @@
 #include <nni/concepts/assessor.hpp>
 #include <nni/concepts/check.hpp>
 #include <nni/concepts/data_store.hpp>
+#include <nni/concepts/hooks.hpp>
 #include <nni/concepts/metric_transport.hpp>
 #include <nni/concepts/policy_set.hpp>
 #include <nni/concepts/scheduler.hpp>
@@ -119,6 +120,7 @@ class Experiment {
       detail::count_role<role::advisor, Policies...> == 1, detail::PolicyOr<role::advisor, void, Policies...>,
       std::type_identity<tuning::AsAdvisor<tuner_type, assessor_type>>>::type;
   static_assert(detail::check_advisor<advisor_type>());
+  static_assert(detail::check_space_of_advisor<advisor_type>());
 
   /// @param options   settings; see `ExperimentOptions`
   /// @param service   runs the trials

@@ -210,10 +210,8 @@ class TrainingSession {
     std::optional<bool> transport_is_multi_phase() const noexcept override {
       if constexpr (Inner::carried)
         return std::nullopt;
-      else if constexpr (requires { Inner::transport_type::multi_phase; })
-        return Inner::transport_type::multi_phase;
       else
-        return true;
+        return multi_phase<typename Inner::transport_type>;
     }
 
     std::span<const std::string_view> metadata_keys() const override {
@@ -232,8 +230,8 @@ class TrainingSession {
     }
 
     void advertise(const std::string& address) override {
-      const auto pass_on = [&address](auto& policy) {
-        if constexpr (requires { policy.advertise(address); }) policy.advertise(address);
+      const auto pass_on = [&address]<class Policy>(Policy& policy) {
+        if constexpr (AdvertisesAddress<Policy>) policy.advertise(address);
       };
       std::apply([&pass_on](auto&... policies) { (pass_on(policies), ...); }, policies_);
     }

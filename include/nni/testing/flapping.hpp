@@ -11,8 +11,8 @@
 
 #include <nni/async/event.hpp>
 #include <nni/async/race.hpp>
+#include <nni/concepts/hooks.hpp>
 #include <nni/concepts/training_service.hpp>
-#include <nni/concepts/trouble.hpp>
 #include <nni/core/error.hpp>
 
 namespace nni::testing {
@@ -98,25 +98,25 @@ class Flapping {
 
   /// Passes `directory` and `id` on.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id)
-    requires requires(S& s) { s.set_experiment_directory(directory, id); }
+    requires UsesExperimentDirectory<S>
   {
     service_.set_experiment_directory(directory, id);
   }
   /// Passes `life` and `can_resume` on.
   void set_experiment_life(const std::string& life, bool can_resume)
-    requires requires(S& s) { s.set_experiment_life(life, can_resume); }
+    requires UsesExperimentLife<S>
   {
     service_.set_experiment_life(life, can_resume);
   }
   /// Passes `listener` on.
   void on_trouble(TroubleListener listener)
-    requires requires(S& s) { s.on_trouble(std::move(listener)); }
+    requires ReportsTrouble<S>
   {
     service_.on_trouble(std::move(listener));
   }
   /// Passes the end of `run` on.
   void recorded(RunId run)
-    requires requires(S& s) { s.recorded(run); }
+    requires ReleasesRecordedRuns<S>
   {
     service_.recorded(run);
   }

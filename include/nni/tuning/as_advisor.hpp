@@ -12,6 +12,7 @@
 #include <nni/async/context.hpp>
 #include <nni/async/event.hpp>
 #include <nni/concepts/assessor.hpp>
+#include <nni/concepts/hooks.hpp>
 #include <nni/concepts/roles.hpp>
 #include <nni/concepts/tuner.hpp>
 #include <nni/core/foreign_call.hpp>
@@ -84,7 +85,7 @@ class AsAdvisor {
   /// @param history     intermediate numbers of that attempt, oldest first
   /// @param parameters  what was suggested then; a tuner that counts trials in flight is told by its hook `adopt`
   void replay_unfinished(ParameterId parameter, const Parameters& parameters, RunId run, std::vector<double> history) {
-    if constexpr (requires { tuner_.adopt(parameter, parameters); })
+    if constexpr (AdoptsUnfinished<T>)
       tuner_.adopt(parameter, parameters);
     else
       static_cast<void>(tuner_.generate(parameter));
@@ -163,7 +164,7 @@ class AsAdvisor {
   }
 
   void assess(const Metric& metric) {
-    if constexpr (requires { requires A::stops_no_trial; }) return;
+    if constexpr (stops_no_trial<A>) return;
     const std::optional<double> number = metric.scalar();
     if (!number || !std::isfinite(*number)) return;
     Live& live = live_[metric.run.trial];

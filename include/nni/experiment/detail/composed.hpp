@@ -37,14 +37,13 @@ class Experiment<Service, Policies...>::Composed final : public detail::Composit
       return no_reports();
   }
   void end_recorded(RunId run) override {
-    if constexpr (requires { service_.recorded(run); }) service_.recorded(run);
+    if constexpr (ReleasesRecordedRuns<Service>) service_.recorded(run);
   }
   void set_life(const std::string& life, bool can_resume) override {
-    if constexpr (requires { service_.set_experiment_life(life, can_resume); })
-      service_.set_experiment_life(life, can_resume);
+    if constexpr (UsesExperimentLife<Service>) service_.set_experiment_life(life, can_resume);
   }
   std::string remark() override {
-    if constexpr (requires { service_.remark(); })
+    if constexpr (GivesStartupNotice<Service>)
       return service_.remark();
     else
       return {};
@@ -73,13 +72,13 @@ class Experiment<Service, Policies...>::Composed final : public detail::Composit
   awaitable<void> send(RunId run, Parameters parameters) override { return channel().send(run, std::move(parameters)); }
   awaitable<void> settle(RunId run) override { return channel().settle(run); }
   awaitable<void> prepare(const TrialJobForm& form) override {
-    if constexpr (prepares_files)
+    if constexpr (PreparesFiles<channel_type>)
       return channel().prepare(form);
     else
       return nothing();
   }
   void resume_channel(RunId run) override {
-    if constexpr (resumes_channel) channel().resume(run);
+    if constexpr (ResumableChannel<channel_type>) channel().resume(run);
   }
 
   // ---- scheduler
@@ -99,26 +98,28 @@ class Experiment<Service, Policies...>::Composed final : public detail::Composit
   awaitable<void> trial_ended(const TrialOutcome& outcome) override { return advisor_.trial_ended(outcome); }
   awaitable<Order> next_order() override { return advisor_.next_order(); }
   void trial_started(RunId run) override {
-    if constexpr (requires { advisor_.trial_started(run); }) advisor_.trial_started(run);
+    if constexpr (NotifiedOfStarts<advisor_type>) advisor_.trial_started(run);
   }
   void update_search_space(const SearchSpace& space) override {
-    if constexpr (updates_space) advisor_.update_search_space(space);
+    if constexpr (UpdatesSearchSpace<advisor_type>) advisor_.update_search_space(space);
   }
   void import_result(const ResultImported& result) override {
-    if constexpr (requires { advisor_.import_result(result); }) advisor_.import_result(result);
+    if constexpr (ImportsResults<advisor_type>) advisor_.import_result(result);
   }
   void replay(const TrialOutcome& outcome, const std::vector<double>& history) override {
-    if constexpr (replays_trials) advisor_.replay(outcome, history);
+    if constexpr (ReplaysTrials<advisor_type>) advisor_.replay(outcome, history);
   }
   void replay_unfinished(const UnfinishedTrial& trial, RunId run) override {
-    if constexpr (requires { advisor_.replay_unfinished(trial.parameter, trial.parameters, run, trial.history); })
+    if constexpr (ReplaysUnfinished<advisor_type>)
       advisor_.replay_unfinished(trial.parameter, trial.parameters, run, trial.history);
   }
   std::uint64_t settle_seed(std::uint64_t recorded) override {
-    if constexpr (requires { advisor_.tuner().seed(); }) {
+    if constexpr (WrapsTuner<advisor_type>) {
+      using Inner = tuner_of<advisor_type>;
       // A tuner without a seed may have begun; then the seed of the first one that has one counts.
-      if (recorded == 0) recorded = advisor_.tuner().seed();
-      if constexpr (requires { advisor_.tuner().reseed(recorded); })
+      if constexpr (HasSeed<Inner>)
+        if (recorded == 0) recorded = advisor_.tuner().seed();
+      if constexpr (Reseedable<Inner>)
         if (recorded != 0) advisor_.tuner().reseed(recorded);
     }
     return recorded;
@@ -137,16 +138,16 @@ class Experiment<Service, Policies...>::Composed final : public detail::Composit
   awaitable<TrialPage> page(TrialQuery query) override { return store_.page(std::move(query)); }
   awaitable<std::vector<Metric>> metrics(TrialId trial) override { return store_.metrics(trial); }
   void stop_retrying() override {
-    if constexpr (requires { store_.give_up(); }) store_.give_up();
+    if constexpr (StopsRetrying<store_type>) store_.give_up();
   }
   void on_trouble(TroubleListener of_store, TroubleListener of_service) override {
-    if constexpr (requires { store_.on_trouble(of_store); }) store_.on_trouble(std::move(of_store));
-    if constexpr (requires { service_.on_trouble(of_service); }) service_.on_trouble(std::move(of_service));
+    if constexpr (ReportsTrouble<store_type>) store_.on_trouble(std::move(of_store));
+    if constexpr (ReportsTrouble<Service>) service_.on_trouble(std::move(of_service));
   }
 
   // ---- runs
   std::optional<ResourceRequest> request_of(TrialId trial) override {
-    if constexpr (requires { advisor_.request_of(trial); })
+    if constexpr (RequestsResources<advisor_type>)
       return advisor_.request_of(trial);
     else
       return std::nullopt;
@@ -154,12 +155,12 @@ class Experiment<Service, Policies...>::Composed final : public detail::Composit
   void complete(TrialId trial, TrialJobForm& form) override {
     if constexpr (!std::same_as<typename Service::mount_type, NoMount>)
       form.mount = typename Service::mount_type(storage_.mount(trial));
-    if constexpr (requires { advisor_.complete(trial, form); }) advisor_.complete(trial, form);
+    if constexpr (CompletesForms<advisor_type>) advisor_.complete(trial, form);
   }
   void address(TrialJobForm& form) override {
     if constexpr (!carried) {
       // A transport that answers requests for parameters has to know them before the run can ask.
-      if constexpr (requires(channel_type& to) { to.prepare(form); } && !prepares_files) channel().prepare(form);
+      if constexpr (PreparesRuns<channel_type>) channel().prepare(form);
       for (auto& [name, value] : channel().environment(form.run)) form.environment[name] = value;
     }
   }
@@ -167,17 +168,17 @@ class Experiment<Service, Policies...>::Composed final : public detail::Composit
   // ---- places
   std::filesystem::path store_directory() const override { return detail::root_of(store_); }
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id) override {
-    detail::place_policy(service_, directory, id);
-    detail::place_policy(store_, directory, id);
-    detail::place_policy(storage_, directory, id);
-    detail::place_policy(transport_, directory, id);
+    detail::assign_directory(service_, directory, id);
+    detail::assign_directory(store_, directory, id);
+    detail::assign_directory(storage_, directory, id);
+    detail::assign_directory(transport_, directory, id);
   }
 
   /// The space that the tuner searches, for recording and checking; empty for an advisor without one.
   [[nodiscard]] SearchSpace search_space() const {
-    if constexpr (requires { advisor_.search_space(); })
+    if constexpr (BringsSearchSpace<advisor_type>)
       return advisor_.search_space();
-    else if constexpr (requires { advisor_.tuner().search_space(); })
+    else if constexpr (WrapsTuner<advisor_type>)
       return advisor_.tuner().search_space();
     else
       return SearchSpace{};
@@ -187,35 +188,26 @@ class Experiment<Service, Policies...>::Composed final : public detail::Composit
   using channel_type = std::conditional_t<carried, Service, transport_type>;
 
   static constexpr bool has_advisor = detail::count_role<role::advisor, Policies...> == 1;
-  static constexpr bool updates_space =
-      requires(advisor_type& advisor, const SearchSpace& space) { advisor.update_search_space(space); };
-  // The channel keeps files for each run, which are written before it is submitted.
-  static constexpr bool prepares_files = requires(channel_type& to, const TrialJobForm& form) {
-    { to.prepare(form) } -> AwaitableOf<void>;
-  };
-  static constexpr bool resumes_channel = requires(channel_type& from, RunId run) { from.resume(run); };
-  static constexpr bool replays_trials = requires(
-      advisor_type& advisor, TrialOutcome outcome, std::vector<double> history) { advisor.replay(outcome, history); };
-
   static detail::CompositionFacts facts_of_types() {
     detail::CompositionFacts facts;
     facts.platform = Service::platform;
     facts.is_carried = carried;
     facts.ends_come_last = ends_come_last<channel_type>;
-    facts.prepares_files = prepares_files;
-    facts.resumes_channel = resumes_channel;
+    facts.prepares_files = PreparesFiles<channel_type>;
+    facts.resumes_channel = ResumableChannel<channel_type>;
     facts.adopts_runs = ResumableService<Service>;
     facts.has_store = detail::count_role<role::data_store, Policies...> != 0;
     facts.keeps_in_memory = std::same_as<store_type, datastore::Memory>;
-    facts.updates_space = updates_space;
-    facts.replays_trials = replays_trials;
+    facts.updates_space = UpdatesSearchSpace<advisor_type>;
+    facts.replays_trials = ReplaysTrials<advisor_type>;
     // What an advisor of the caller's makes of a resume is its own affair; of ours only an assessor needs histories.
-    facts.replays_histories = has_advisor ? replays_trials : !std::same_as<assessor_type, assessing::None>;
+    facts.replays_histories = has_advisor ? ReplaysTrials<advisor_type> : !stops_no_trial<assessor_type>;
     facts.hears_every_final = hears_every_final<advisor_type>;
     facts.brings_commands = brings_commands<advisor_type>;
     facts.hands_out_gpus = hands_out_gpus<scheduler_type>;
     facts.writes_files =
-        PlacedPolicy<Service> || PlacedPolicy<store_type> || detail::count_role<role::storage, Policies...> != 0;
+        UsesExperimentDirectory<Service> || UsesExperimentDirectory<store_type> ||
+        detail::count_role<role::storage, Policies...> != 0;
     return facts;
   }
 

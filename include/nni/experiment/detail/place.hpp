@@ -1,35 +1,26 @@
 #pragma once
 
-#include <concepts>
 #include <filesystem>
-#include <string>
 
+#include <nni/concepts/hooks.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/files/directory.hpp>
 #include <nni/files/system.hpp>
 
 namespace nni {
 
-/// A policy that keeps files of its own in the experiment's directory. It is told before it is opened or started.
-template <class P>
-concept PlacedPolicy = requires(P& policy, const std::filesystem::path& directory, const ExperimentId& id) {
-  { policy.set_experiment_directory(directory, id) } -> std::same_as<void>;
-};
-
 namespace detail {
 
-/// Tells a policy where the experiment's files are, if it wants to know.
+/// Gives a policy that keeps files the directory of the experiment.
 template <class P>
-void place_policy(P& policy, const std::filesystem::path& directory, const ExperimentId& id) {
-  if constexpr (PlacedPolicy<P>) policy.set_experiment_directory(directory, id);
+void assign_directory(P& policy, const std::filesystem::path& directory, const ExperimentId& id) {
+  if constexpr (UsesExperimentDirectory<P>) policy.set_experiment_directory(directory, id);
 }
 
 /// The parent directory of experiments that a data store was given, empty when it has none.
 template <class Store>
 std::filesystem::path root_of(const Store& store) {
-  if constexpr (requires {
-                  { store.directory() } -> std::convertible_to<std::filesystem::path>;
-                })
+  if constexpr (HasDirectory<Store>)
     return store.directory();
   else
     return {};

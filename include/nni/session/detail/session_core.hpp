@@ -148,12 +148,10 @@ class SessionCore {
   std::unique_ptr<SessionPolicies> policies_;
   Capabilities capabilities_;
   std::map<std::string, boost::json::value> service_metadata_;  // what holds since it started
-  ExperimentCore* experiment_ = nullptr;  // since it started; of the policies
+  ExperimentCore* experiment_ = nullptr;                        // since it started; of the policies
 
-  std::shared_ptr<Listeners<TrialJobMetric>> metric_listeners_ =
-      std::make_shared<Listeners<TrialJobMetric>>();
-  std::shared_ptr<Listeners<TrialJobDetail>> status_listeners_ =
-      std::make_shared<Listeners<TrialJobDetail>>();
+  std::shared_ptr<Listeners<TrialJobMetric>> metric_listeners_ = std::make_shared<Listeners<TrialJobMetric>>();
+  std::shared_ptr<Listeners<TrialJobDetail>> status_listeners_ = std::make_shared<Listeners<TrialJobDetail>>();
 
   // Of the executor.
   Context* context_ = nullptr;
