@@ -16,6 +16,7 @@
 #include <nni/async/runtime.hpp>
 #include <nni/async/timeout.hpp>
 #include <nni/concepts/data_store.hpp>
+#include <nni/concepts/hooks.hpp>
 #include <nni/core/error.hpp>
 #include <nni/core/store_event.hpp>
 #include <nni/testing/checks.hpp>
@@ -388,8 +389,7 @@ class StoreSuite {
   }
 
   awaitable<void> survives_failures(Case& here) {
-    constexpr bool waits = requires(D& store) { store.give_up(); };
-    if constexpr (waits) {
+    if constexpr (StopsRetrying<D>) {
       auto work = wait_for_space(*here.store, setup_.break_writing, setup_.mend_writing, report_);
       co_await std::move(work);
     } else {
@@ -401,7 +401,7 @@ class StoreSuite {
     here.store.emplace(make_());
     auto entering = here.store->open(here.context, here.id);
     const ExperimentSnapshot found = co_await std::move(entering);
-    report_.check(2, "what was synced before the failure is there", found.trials >= (waits ? 2U : 1U));
+    report_.check(2, "what was synced before the failure is there", found.trials >= (StopsRetrying<D> ? 2U : 1U));
   }
 
   const std::function<D()>& make_;

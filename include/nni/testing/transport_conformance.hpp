@@ -14,6 +14,7 @@
 #include <nni/async/runtime.hpp>
 #include <nni/async/task_group.hpp>
 #include <nni/async/timeout.hpp>
+#include <nni/concepts/hooks.hpp>
 #include <nni/concepts/metric_transport.hpp>
 #include <nni/core/error.hpp>
 #include <nni/core/messages.hpp>
@@ -55,7 +56,7 @@ class TransportSuite {
       if (trial_.ask) one(9, "parameters", &TransportSuite::parameters);
       if (trial_.ask && trial_.multi_phase) one(6, "phases", &TransportSuite::phases);
       one(10, "closed reader", &TransportSuite::closes_its_reader);
-      if constexpr (requires(T& t) { t.resume(RunId{}); }) one(11, "resume", &TransportSuite::resumes);
+      if constexpr (ResumableChannel<T>) one(11, "resume", &TransportSuite::resumes);
     }
   }
 
@@ -115,12 +116,10 @@ class TransportSuite {
     form.parameter = ParameterId{run.trial.sequence()};
     form.parameters = ParametersWriter{}.add("phase", 0).finish();
     if (trial_.multi_phase) form.environment["MULTI_PHASE"] = "true";
-    if constexpr (requires {
-                    { here.transport.prepare(form) } -> AwaitableOf<void>;
-                  }) {
+    if constexpr (PreparesFiles<T>) {
       auto preparing = here.transport.prepare(form);
       co_await std::move(preparing);
-    } else if constexpr (requires { here.transport.prepare(form); }) {
+    } else if constexpr (PreparesRuns<T>) {
       here.transport.prepare(form);
     }
     EnvironmentVariables environment = here.transport.environment(run);
