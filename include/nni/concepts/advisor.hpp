@@ -5,6 +5,7 @@
 
 #include <nni/async/context.hpp>
 #include <nni/concepts/common.hpp>
+#include <nni/concepts/contract.hpp>
 #include <nni/concepts/roles.hpp>
 #include <nni/core/messages.hpp>
 #include <nni/core/metric.hpp>
@@ -13,6 +14,17 @@
 #include <nni/space/search_space.hpp>
 
 namespace nni {
+
+// The operations: promise, result, name, parameters, const, noexcept.
+// clang-format off
+#define NNI_ADVISOR(Operation) \
+  Operation(1, awaitable<void>, start, (Context&, const SearchSpace&, const Objectives&), , ) \
+  Operation(2, awaitable<void>, request, (std::size_t), , ) \
+  Operation(3, awaitable<void>, report, (const Metric&), , ) \
+  Operation(3, awaitable<void>, trial_ended, (const TrialOutcome&), , ) \
+  Operation(4, awaitable<Order>, next_order, (), , ) \
+  Operation(5, awaitable<void>, stop, (), , )
+// clang-format on
 
 /// Orders trials and reacts to results, asynchronously: an external process, or a tuner and an assessor
 /// (nni::tuning::AsAdvisor).
@@ -31,18 +43,8 @@ namespace nni {
 /// `WrapsTuner` for its space, `UpdatesSearchSpace`; `RequestsResources`, `CompletesForms`, `NotifiedOfStarts`; and the flags
 /// `hears_every_final` and `brings_commands`.
 ///
-/// @tparam A  policy type; declares `using role = nni::role::advisor;`
-template <class A>
-concept Advisor =
-    PlaysRole<A, role::advisor> && std::movable<A> &&
-    requires(A& a, Context& ctx, const SearchSpace& space, const Objectives& goals, std::size_t count,
-             const Metric& metric, const TrialOutcome& outcome) {
-      { a.start(ctx, space, goals) } -> AwaitableOf<void>;
-      { a.request(count) } -> AwaitableOf<void>;
-      { a.report(metric) } -> AwaitableOf<void>;
-      { a.trial_ended(outcome) } -> AwaitableOf<void>;
-      { a.next_order() } -> AwaitableOf<Order>;
-      { a.stop() } -> AwaitableOf<void>;
-    };
+/// @tparam Policy  policy type; declares `using role = nni::role::advisor;`
+template <class Policy>
+concept Advisor = PlaysRole<Policy, role::advisor> && std::movable<Policy> NNI_ADVISOR(NNI_AND_HAS);
 
 }  // namespace nni

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <span>
 
+#include <nni/concepts/contract.hpp>
 #include <nni/concepts/role_check.hpp>
 #include <nni/concepts/roles.hpp>
 #include <nni/core/capabilities.hpp>
@@ -10,6 +11,14 @@
 #include <nni/core/objectives.hpp>
 
 namespace nni {
+
+// The operations: promise, result, name, parameters, const, noexcept.
+// clang-format off
+#define NNI_ASSESSOR(Operation) \
+  Operation(1, void, start, (const Objectives&), , ) \
+  Operation(2, Verdict, assess, (const RunId&, std::span<const double>), , ) \
+  Operation(3, void, trial_ended, (const RunId&, bool), , )
+// clang-format on
 
 /// Judges running trials by their intermediate results.
 ///
@@ -26,15 +35,9 @@ namespace nni {
 ///
 /// Hooks (nni/concepts/hooks.hpp): the flag `stops_no_trial`.
 ///
-/// @tparam A  policy type; declares `using role = nni::role::assessor;`
+/// @tparam Policy  policy type; declares `using role = nni::role::assessor;`
 /// @see nni::assessing::MedianStop, docs/how-to/assessor.md
-template <class A>
-concept Assessor =
-    PlaysRole<A, role::assessor> && std::movable<A> &&
-    requires(A& a, const Objectives& goals, const RunId& run, std::span<const double> history, bool succeeded) {
-      { a.start(goals) } -> std::same_as<void>;
-      { a.assess(run, history) } -> std::same_as<Verdict>;
-      { a.trial_ended(run, succeeded) } -> std::same_as<void>;
-    };
+template <class Policy>
+concept Assessor = PlaysRole<Policy, role::assessor> && std::movable<Policy> NNI_ASSESSOR(NNI_AND_HAS);
 
 }  // namespace nni

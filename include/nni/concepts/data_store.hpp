@@ -7,11 +7,25 @@
 
 #include <nni/async/context.hpp>
 #include <nni/concepts/common.hpp>
+#include <nni/concepts/contract.hpp>
 #include <nni/concepts/roles.hpp>
 #include <nni/concepts/trouble.hpp>
 #include <nni/core/store_event.hpp>
 
 namespace nni {
+
+// The operations: promise, result, name, parameters, const, noexcept.
+// clang-format off
+#define NNI_DATA_STORE(Operation) \
+  Operation(3, awaitable<ExperimentSnapshot>, open, (Context&, ExperimentId), , ) \
+  Operation(1, StorePosition, append, (std::span<const StoreEvent>), , ) \
+  Operation(2, awaitable<void>, written, (StorePosition), , ) \
+  Operation(2, awaitable<void>, synced, (StorePosition), , ) \
+  Operation(5, awaitable<std::optional<TrialJobDetail>>, load, (TrialId), , ) \
+  Operation(6, awaitable<TrialPage>, page, (TrialQuery), , ) \
+  Operation(5, awaitable<std::vector<Metric>>, metrics, (TrialId), , ) \
+  Operation(7, awaitable<void>, close, (), , )
+// clang-format on
 
 /// Keeps the records of an experiment.
 ///
@@ -40,21 +54,9 @@ namespace nni {
 /// Hooks (nni/concepts/hooks.hpp): `ReportsTrouble` and `StopsRetrying` of a store that may have to wait for space,
 /// `UsesExperimentDirectory`, `HasDirectory`, `AdvertisesAddress`.
 ///
-/// @tparam D  policy type; declares `using role = nni::role::data_store;`
+/// @tparam Policy  policy type; declares `using role = nni::role::data_store;`
 /// @see nni::datastore::Memory, nni::datastore::Sqlite
-template <class D>
-concept DataStore =
-    PlaysRole<D, role::data_store> && std::movable<D> &&
-    requires(D& d, Context& ctx, ExperimentId id, std::span<const StoreEvent> events, StorePosition at, TrialId trial,
-             TrialQuery query) {
-      { d.open(ctx, id) } -> AwaitableOf<ExperimentSnapshot>;
-      { d.append(events) } -> std::same_as<StorePosition>;
-      { d.written(at) } -> AwaitableOf<void>;
-      { d.synced(at) } -> AwaitableOf<void>;
-      { d.load(trial) } -> AwaitableOf<std::optional<TrialJobDetail>>;
-      { d.page(query) } -> AwaitableOf<TrialPage>;
-      { d.metrics(trial) } -> AwaitableOf<std::vector<Metric>>;
-      { d.close() } -> AwaitableOf<void>;
-    };
+template <class Policy>
+concept DataStore = PlaysRole<Policy, role::data_store> && std::movable<Policy> NNI_DATA_STORE(NNI_AND_HAS);
 
 }  // namespace nni

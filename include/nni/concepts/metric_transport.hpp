@@ -4,6 +4,7 @@
 
 #include <nni/async/context.hpp>
 #include <nni/concepts/common.hpp>
+#include <nni/concepts/contract.hpp>
 #include <nni/concepts/roles.hpp>
 #include <nni/concepts/storage.hpp>
 #include <nni/core/ids.hpp>
@@ -12,6 +13,15 @@
 #include <nni/core/trial.hpp>
 
 namespace nni {
+
+// The operations: promise, result, name, parameters, const, noexcept.
+// clang-format off
+#define NNI_TRIAL_CHANNEL(Operation) \
+  Operation(4, awaitable<TrialMessage>, next_message, (), , ) \
+  Operation(2, awaitable<void>, acknowledge, (Receipt), , ) \
+  Operation(6, awaitable<void>, send, (RunId, Parameters), , ) \
+  Operation(3, awaitable<void>, settle, (RunId), , )
+// clang-format on
 
 /// Brings the messages of running trials, and takes further parameters to them.
 ///
@@ -29,14 +39,17 @@ namespace nni {
 ///  5. what cannot be understood is delivered as `TrialMessage::Kind::garbage`, and costs no other message;
 ///  6. `send` returns when the parameters are queued for the run, not when the run has taken them.
 ///
-/// @tparam T  a transport, or a service whose own link brings messages
-template <class T>
-concept TrialChannel = requires(T& t, RunId run, Parameters parameters, Receipt receipt) {
-  { t.next_message() } -> AwaitableOf<TrialMessage>;
-  { t.acknowledge(receipt) } -> AwaitableOf<void>;
-  { t.send(run, parameters) } -> AwaitableOf<void>;
-  { t.settle(run) } -> AwaitableOf<void>;
-};
+/// @tparam Policy  a transport, or a service whose own link brings messages
+template <class Policy>
+concept TrialChannel = true NNI_TRIAL_CHANNEL(NNI_AND_HAS);
+
+// The operations: promise, result, name, parameters, const, noexcept.
+// clang-format off
+#define NNI_METRIC_TRANSPORT(Operation) \
+  Operation(7, awaitable<void>, open, (Context&, Store&), , ) \
+  Operation(8, EnvironmentVariables, environment, (RunId), , ) \
+  Operation(10, awaitable<void>, close, (), , )
+// clang-format on
 
 /// Brings messages for services that have no link of their own, perhaps through files of a storage.
 ///
@@ -55,16 +68,12 @@ concept TrialChannel = requires(T& t, RunId run, Parameters parameters, Receipt 
 /// Hooks (nni/concepts/hooks.hpp): `PreparesRuns` or `PreparesFiles`, `ResumableChannel`, `UsesExperimentDirectory`,
 /// `AdvertisesAddress`, and the flags `ends_come_last` and `multi_phase`.
 ///
-/// @tparam T      policy type; declares `using role = nni::role::metric_transport;`
-/// @tparam Store  the storage of the experiment
+/// @tparam Policy  policy type; declares `using role = nni::role::metric_transport;`
+/// @tparam Store   the storage of the experiment
 /// @see nni::transport::Http, nni::transport::Carried, docs/how-to/transport.md
-template <class T, class Store>
+template <class Policy, class Store>
 concept MetricTransportOver =
-    PlaysRole<T, role::metric_transport> && std::movable<T> && Storage<Store> && TrialChannel<T> &&
-    requires(T& t, Context& ctx, Store& store, RunId run) {
-      { t.open(ctx, store) } -> AwaitableOf<void>;
-      { t.environment(run) } -> std::same_as<EnvironmentVariables>;
-      { t.close() } -> AwaitableOf<void>;
-    };
+    PlaysRole<Policy, role::metric_transport> && std::movable<Policy> && Storage<Store> &&
+    TrialChannel<Policy> NNI_METRIC_TRANSPORT(NNI_AND_HAS);
 
 }  // namespace nni

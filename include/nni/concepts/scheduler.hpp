@@ -3,10 +3,19 @@
 #include <concepts>
 
 #include <nni/concepts/common.hpp>
+#include <nni/concepts/contract.hpp>
 #include <nni/concepts/roles.hpp>
 #include <nni/core/resources.hpp>
 
 namespace nni {
+
+// The operations: promise, result, name, parameters, const, noexcept.
+// clang-format off
+#define NNI_SCHEDULER(Operation) \
+  Operation(1, PlacementResult, place, (const ResourceRequest&, const ResourceSnapshot&), , ) \
+  Operation(4, void, hold, (const Placement&), , ) \
+  Operation(4, void, release, (const Placement&), , noexcept)
+// clang-format on
 
 /// Chooses the machine and the devices for one run.
 ///
@@ -23,15 +32,9 @@ namespace nni {
 ///
 /// Hooks (nni/concepts/hooks.hpp): `AdvertisesAddress`, and the flag `hands_out_gpus`.
 ///
-/// @tparam S  policy type; declares `using role = nni::role::scheduler;`
+/// @tparam Policy  policy type; declares `using role = nni::role::scheduler;`
 /// @see nni::scheduling::Unlimited, nni::testing::check_scheduler, docs/how-to/scheduler.md
-template <class S>
-concept Scheduler =
-    PlaysRole<S, role::scheduler> && std::movable<S> &&
-    requires(S& s, const ResourceRequest& want, const ResourceSnapshot& now, const Placement& held) {
-      { s.place(want, now) } -> std::same_as<PlacementResult>;
-      { s.hold(held) } -> std::same_as<void>;
-      { s.release(held) } noexcept -> std::same_as<void>;
-    };
+template <class Policy>
+concept Scheduler = PlaysRole<Policy, role::scheduler> && std::movable<Policy> NNI_SCHEDULER(NNI_AND_HAS);
 
 }  // namespace nni

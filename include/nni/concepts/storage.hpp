@@ -9,6 +9,7 @@
 
 #include <nni/async/context.hpp>
 #include <nni/concepts/common.hpp>
+#include <nni/concepts/contract.hpp>
 #include <nni/concepts/roles.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/core/mount.hpp>
@@ -27,6 +28,18 @@ class FileInfo {
   TimePoint modified{};    ///< last change, by the clock of the storage
 };
 
+// The operations: promise, result, name, parameters, const, noexcept.
+// clang-format off
+#define NNI_STORAGE(Operation) \
+  Operation(1, awaitable<void>, open, (Context&), , ) \
+  Operation(1, awaitable<void>, upload, (std::filesystem::path, RemotePath), , ) \
+  Operation(1, awaitable<void>, download, (RemotePath, std::filesystem::path), , ) \
+  Operation(2, awaitable<std::string>, read, (RemotePath, std::uint64_t, std::size_t), , ) \
+  Operation(3, awaitable<std::vector<FileInfo>>, list, (RemotePath), , ) \
+  Operation(4, awaitable<void>, remove, (RemotePath), , ) \
+  Operation(1, awaitable<void>, close, (), , )
+// clang-format on
+
 /// Keeps files that trials and the experiment share.
 ///
 /// A model promises:
@@ -39,23 +52,13 @@ class FileInfo {
 ///
 /// Hooks (nni/concepts/hooks.hpp): `UsesExperimentDirectory`, `AdvertisesAddress`.
 ///
-/// @tparam S  policy type; declares `using role = nni::role::storage;` and `mount_type`
+/// @tparam Policy  policy type; declares `using role = nni::role::storage;` and `mount_type`
 /// @see nni::storage::LocalDirectory, docs/how-to/storage.md
-template <class S>
-concept Storage =
-    PlaysRole<S, role::storage> && std::movable<S> &&
-    requires(S& s, Context& ctx, TrialId trial, std::filesystem::path local, RemotePath remote, std::uint64_t offset,
-             std::size_t length) {
-      typename S::mount_type;
-      { s.open(ctx) } -> AwaitableOf<void>;
-      { s.upload(local, remote) } -> AwaitableOf<void>;
-      { s.download(remote, local) } -> AwaitableOf<void>;
-      { s.read(remote, offset, length) } -> AwaitableOf<std::string>;
-      { s.list(remote) } -> AwaitableOf<std::vector<FileInfo>>;
-      { s.remove(remote) } -> AwaitableOf<void>;
-      { s.mount(trial) } -> std::same_as<typename S::mount_type>;
-      { s.close() } -> AwaitableOf<void>;
-    };
+template <class Policy>
+concept Storage = PlaysRole<Policy, role::storage> && std::movable<Policy> && requires(Policy& storage, TrialId trial) {
+  typename Policy::mount_type;
+  { storage.mount(trial) } -> std::same_as<typename Policy::mount_type>;
+} NNI_STORAGE(NNI_AND_HAS);
 
 /// A storage that can tell when a file has grown; readers of others look from time to time.
 ///

@@ -11,6 +11,7 @@
 
 #include <nni/async/context.hpp>
 #include <nni/concepts/common.hpp>
+#include <nni/concepts/contract.hpp>
 #include <nni/concepts/metric_transport.hpp>
 #include <nni/concepts/roles.hpp>
 #include <nni/core/capabilities.hpp>
@@ -21,6 +22,18 @@
 #include <nni/core/trial.hpp>
 
 namespace nni {
+
+// The operations: promise, result, name, parameters, const, noexcept.
+// clang-format off
+#define NNI_TRAINING_SERVICE(Operation) \
+  Operation(1, Capabilities, capabilities, (), const, noexcept) \
+  Operation(2, awaitable<void>, start, (Context&), , ) \
+  Operation(1, awaitable<ResourceSnapshot>, resources, (), , ) \
+  Operation(3, awaitable<JobId>, submit_trial_job, (TrialJobForm), , ) \
+  Operation(5, awaitable<void>, cancel_trial_job, (RunId, StopReason), , ) \
+  Operation(6, awaitable<JobEvent>, next_event, (), , ) \
+  Operation(7, awaitable<void>, clean_up, (), , )
+// clang-format on
 
 /// Runs trials somewhere: in this process, as local processes, on a cluster.
 ///
@@ -55,22 +68,13 @@ namespace nni {
 /// `ReleasesRecordedRuns`; of a service that brings messages itself also `PreparesFiles`, `ResumableChannel` and the flag
 /// `ends_come_last`.
 ///
-/// @tparam S  policy type; declares `using role = nni::role::training_service;`, `mount_type` and `platform`
+/// @tparam Policy  policy type; declares `using role = nni::role::training_service;`, `mount_type` and `platform`
 /// @see nni::platforms::InProcess, nni::platforms::Local, docs/how-to/training-service.md
-template <class S>
-concept TrainingService =
-    PlaysRole<S, role::training_service> && std::movable<S> &&
-    requires(S& s, const S& cs, Context& ctx, TrialJobForm form, RunId run, StopReason why) {
-      typename S::mount_type;
-      { S::platform } -> std::convertible_to<std::string_view>;
-      { cs.capabilities() } noexcept -> std::same_as<Capabilities>;
-      { s.start(ctx) } -> AwaitableOf<void>;
-      { s.resources() } -> AwaitableOf<ResourceSnapshot>;
-      { s.submit_trial_job(std::move(form)) } -> AwaitableOf<JobId>;
-      { s.cancel_trial_job(run, why) } -> AwaitableOf<void>;
-      { s.next_event() } -> AwaitableOf<JobEvent>;
-      { s.clean_up() } -> AwaitableOf<void>;
-    };
+template <class Policy>
+concept TrainingService = PlaysRole<Policy, role::training_service> && std::movable<Policy> && requires {
+  typename Policy::mount_type;
+  { Policy::platform } -> std::convertible_to<std::string_view>;
+} NNI_TRAINING_SERVICE(NNI_AND_HAS);
 
 /// A service whose runs may outlive the manager and can be adopted by the next one (promise 8).
 template <class S>

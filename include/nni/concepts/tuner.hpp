@@ -3,6 +3,7 @@
 #include <concepts>
 #include <optional>
 
+#include <nni/concepts/contract.hpp>
 #include <nni/concepts/role_check.hpp>
 #include <nni/concepts/roles.hpp>
 #include <nni/core/ids.hpp>
@@ -12,6 +13,15 @@
 #include <nni/space/search_space.hpp>
 
 namespace nni {
+
+// The operations: promise, result, name, parameters, const, noexcept.
+// clang-format off
+#define NNI_TUNER(Operation) \
+  Operation(1, void, start, (const SearchSpace&, const Objectives&), , ) \
+  Operation(5, void, update_search_space, (const SearchSpace&), , ) \
+  Operation(3, std::optional<Parameters>, generate, (ParameterId), , ) \
+  Operation(4, void, observe, (const TrialOutcome&), , )
+// clang-format on
 
 /// Suggests parameters and learns from results.
 ///
@@ -35,16 +45,9 @@ namespace nni {
 ///
 /// Further hooks (nni/concepts/hooks.hpp): `HasSeed` and `Reseedable`, `AdoptsUnfinished`; `tuning::PointTuner`.
 ///
-/// @tparam T  policy type; declares `using role = nni::role::tuner;`
+/// @tparam Policy  policy type; declares `using role = nni::role::tuner;`
 /// @see nni::tuning::Random, nni::tuning::Tpe, docs/how-to/tuner.md
-template <class T>
-concept Tuner =
-    PlaysRole<T, role::tuner> && std::movable<T> &&
-    requires(T& t, const SearchSpace& space, const Objectives& goals, ParameterId id, const TrialOutcome& outcome) {
-      { t.start(space, goals) } -> std::same_as<void>;
-      { t.update_search_space(space) } -> std::same_as<void>;
-      { t.generate(id) } -> std::same_as<std::optional<Parameters>>;
-      { t.observe(outcome) } -> std::same_as<void>;
-    };
+template <class Policy>
+concept Tuner = PlaysRole<Policy, role::tuner> && std::movable<Policy> NNI_TUNER(NNI_AND_HAS);
 
 }  // namespace nni
