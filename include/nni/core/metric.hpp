@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,7 +21,8 @@ enum class MetricKind : std::uint8_t {
 
 /// NNI's name: `PERIODICAL` or `FINAL`.
 [[nodiscard]] constexpr std::string_view to_string(MetricKind kind) noexcept {
-  return kind == MetricKind::intermediate ? "PERIODICAL" : "FINAL";
+  constexpr std::string_view names[] = {"PERIODICAL", "FINAL"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 /// The number in a reported value: the value itself, or member `default` of an object.

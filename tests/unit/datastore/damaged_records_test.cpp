@@ -208,6 +208,23 @@ TEST_CASE("sqlite: a value that this library never writes is damage, named in it
     database.change("UPDATE nni_trials SET number = -1 WHERE number = 1");
     CHECK_THAT(open(), Catch::Contains("the number of a trial"));
   }
+  SECTION("a kind of value that is unknown") {
+    database.change("UPDATE MetricData SET type = 'SOMETIMES'");
+    const auto metrics = [&](datastore::Sqlite& store) { database.runtime.run(store.metrics(TrialId{1})); };
+    CHECK_THAT(database.corruption(metrics), Catch::Contains("the kind of a value") && Catch::Contains("SOMETIMES"));
+  }
+  SECTION("an end of a run that is unknown") {
+    database.change("UPDATE nni_runs SET ended = 'vanished'");
+    CHECK_THAT(page(), Catch::Contains("an end of a run") && Catch::Contains("vanished"));
+  }
+  SECTION("a reason to stop that is unknown") {
+    database.change("UPDATE nni_runs SET why = 'whim'");
+    CHECK_THAT(page(), Catch::Contains("a reason to stop") && Catch::Contains("whim"));
+  }
+  SECTION("tags that are no list") {
+    database.change("UPDATE nni_runs SET tags = '{}'");
+    CHECK_THAT(page(), Catch::Contains("the tags of a run"));
+  }
   SECTION("escape sequences in a status") {
     database.change("UPDATE nni_trials SET status = char(27) || '[2J' WHERE number = 1");
     CHECK_THAT(open(), Catch::Contains("a trial's status") && Catch::Contains("?[2J"));
