@@ -5,6 +5,7 @@
 #include <nni/datastore/common/record_lane_inl.hpp>
 #include <nni/datastore/common/tags_inl.hpp>
 #include <nni/datastore/convert_inl.hpp>
+#include <nni/datastore/file_handle_inl.hpp>
 #include <nni/datastore/journal/file_inl.hpp>
 #include <nni/datastore/journal/index_inl.hpp>
 #include <nni/datastore/journal/line_inl.hpp>

@@ -139,12 +139,6 @@ class JournalFiles {
   std::shared_ptr<files::System> system_;
 };
 
-/// The state of a `Journal` store, on the executor.
-class JournalStore : public FileStore<JournalFiles> {
- public:
-  using FileStore::FileStore;
-};
-
 }  // namespace nni::datastore::detail
 
 #if NNI_HEADER_ONLY

@@ -49,12 +49,6 @@ class SqliteFiles {
   SqliteOptions options_;
 };
 
-/// The state of a `Sqlite` store, on the executor.
-class SqliteStore : public FileStore<SqliteFiles> {
- public:
-  using FileStore::FileStore;
-};
-
 }  // namespace nni::datastore::detail
 
 #endif
