@@ -1,9 +1,9 @@
 // What every data store is made of, the one in memory, and the journal; apart from the rest, so that both compile at the same time.
+#include <nni/datastore/common/commit_queue_inl.hpp>
 #include <nni/datastore/common/experiment_home_inl.hpp>
-#include <nni/datastore/common/open_trial_inl.hpp>
 #include <nni/datastore/common/owner_lock_inl.hpp>
-#include <nni/datastore/common/record_lane_inl.hpp>
 #include <nni/datastore/common/tags_inl.hpp>
+#include <nni/datastore/common/trial_state_inl.hpp>
 #include <nni/datastore/convert_inl.hpp>
 #include <nni/datastore/file_handle_inl.hpp>
 #include <nni/datastore/journal/file_inl.hpp>

@@ -24,12 +24,12 @@ awaitable<ExperimentSnapshot> FileHandle<Files>::open(Context& context, Experime
 
 template <class Files>
 StorePosition FileHandle<Files>::append(std::span<const StoreEvent> events) {
-  return store_->lane().append(events);
+  return store_->queue().append(events);
 }
 
 template <class Files>
 StorePosition FileHandle<Files>::append_moved(std::vector<StoreEvent>& events) {
-  return store_->lane().append(std::move(events));
+  return store_->queue().append(std::move(events));
 }
 
 template <class Files>
@@ -44,12 +44,12 @@ void FileHandle<Files>::give_up() {
 
 template <class Files>
 awaitable<void> FileHandle<Files>::written(StorePosition at) {
-  return store_->lane().written(at);
+  return store_->queue().written(at);
 }
 
 template <class Files>
 awaitable<void> FileHandle<Files>::synced(StorePosition at) {
-  return store_->lane().synced(at);
+  return store_->queue().synced(at);
 }
 
 template <class Files>

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include <nni/datastore/common/open_trial.hpp>
+#include <nni/datastore/common/trial_state.hpp>
 #include <nni/datastore/memory.hpp>
 #include <nni/datastore/memory/packed_trials.hpp>
 
@@ -34,7 +34,7 @@ class Memory::Records {
     if (finished_.contains(trial)) return finished_.detail(trial);
     const auto found = open_.find(trial.number);
     if (found == open_.end()) return std::nullopt;
-    return found->second.trial.detail;
+    return found->second.state.detail;
   }
 
   TrialPage page(const TrialQuery& query) const {
@@ -66,15 +66,15 @@ class Memory::Records {
  private:
   /// A trial that has not ended, and its values so far.
   struct Entry {
-    detail::OpenTrial trial;
+    detail::TrialState state;
     std::vector<Metric> metrics;
   };
 
   static UnfinishedTrial unfinished(const Entry& entry) {
     std::vector<Metric> current;
     for (const Metric& metric : entry.metrics)
-      if (entry.trial.is_current(metric.run)) current.push_back(metric);
-    return entry.trial.unfinished(current);
+      if (entry.state.is_current(metric.run)) current.push_back(metric);
+    return entry.state.unfinished(current);
   }
 
   void take(const ProfileChanged& event) {
@@ -84,22 +84,22 @@ class Memory::Records {
 
   void take(const TrialOrdered& event) {
     Entry& entry = open_[event.trial.number];
-    entry.trial.ordered(event);
-    entry.trial.detail.parameters = event.parameters;
+    entry.state.ordered(event);
+    entry.state.detail.parameters = event.parameters;
     trials_ = std::max(trials_, event.trial.number);
   }
 
   void take(const RunIntended& event) {
     if (finished_.contains(event.run.trial)) open_again(event.run.trial);
-    entry(event.run.trial).trial.intended(event);
+    entry(event.run.trial).state.intended(event);
   }
-  void take(const RunStarted& event) { entry(event.started.run.trial).trial.started(event); }
+  void take(const RunStarted& event) { entry(event.started.run.trial).state.started(event); }
 
   void take(const MetricReceived& event) {
     const Metric& metric = event.metric;
     if (const auto found = open_.find(metric.run.trial.number);
-        found != open_.end() && found->second.trial.is_current(metric.run)) {
-      if (found->second.trial.received(metric)) found->second.metrics.push_back(metric);
+        found != open_.end() && found->second.state.is_current(metric.run)) {
+      if (found->second.state.received(metric)) found->second.metrics.push_back(metric);
       return;
     }
     keep_late(metric);
@@ -110,9 +110,9 @@ class Memory::Records {
     if (finished_.contains(event.run.trial)) open_again(event.run.trial);
     const auto found = open_.find(event.run.trial.number);
     if (found == open_.end()) throw unknown(event.run.trial);
-    found->second.trial.ended(event);
+    found->second.state.ended(event);
     if (!event.final_attempt) return;
-    finished_.put(found->second.trial.detail, found->second.metrics);
+    finished_.put(found->second.state.detail, found->second.metrics);
     ++by_status_[static_cast<std::size_t>(event.status)];
     open_.erase(found);
   }
@@ -124,13 +124,13 @@ class Memory::Records {
     --by_status_[static_cast<std::size_t>(finished.detail.status)];
     finished_.erase(trial);
     Entry& entry = open_[trial.number];
-    entry.trial.has_run = true;
-    entry.trial.attempt = finished.detail.attempts - 1;
-    entry.trial.started_at = finished.detail.start_time;
-    entry.trial.detail = std::move(finished.detail);
+    entry.state.has_run = true;
+    entry.state.attempt = finished.detail.attempts - 1;
+    entry.state.started_at = finished.detail.start_time;
+    entry.state.detail = std::move(finished.detail);
     entry.metrics = std::move(finished.metrics);
     for (const Metric& metric : entry.metrics)
-      if (entry.trial.is_current(metric.run)) entry.trial.seen.insert(metric);
+      if (entry.state.is_current(metric.run)) entry.state.seen.insert(metric);
   }
 
   /// A value of a run that has ended, so nobody tracks what of it is known.
@@ -185,7 +185,7 @@ class Memory::Records {
     if (finished_.contains(trial)) return finished_.status(trial);
     const auto found = open_.find(trial.number);
     if (found == open_.end()) return std::nullopt;
-    return found->second.trial.detail.status;
+    return found->second.state.detail.status;
   }
 
   Entry& entry(TrialId trial) {

@@ -15,7 +15,7 @@
 #include <nni/async/offload.hpp>
 #include <nni/core/error.hpp>
 #include <nni/core/store_event.hpp>
-#include <nni/datastore/common/record_lane.hpp>
+#include <nni/datastore/common/commit_queue.hpp>
 
 namespace nni::datastore::detail {
 
@@ -56,17 +56,17 @@ class FileStore : public std::enable_shared_from_this<FileStore<Files>> {
 
   void on_trouble(TroubleListener listener) {
     listener_ = std::move(listener);
-    if (lane_) lane_->on_trouble(listener_);
+    if (queue_) queue_->on_trouble(listener_);
   }
   void give_up() {
-    if (lane_) lane_->give_up();
+    if (queue_) queue_->give_up();
   }
 
   awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
   awaitable<void> close();
 
-  /// The lane. @throws Error  when the store is not open for writing
-  RecordLane& lane();
+  /// The queue. @throws Error  when the store is not open for writing
+  CommitQueue& queue();
 
   /// Runs a read on the pool, after everything that was appended before; reads run one at a time.
   /// @param what      a member of the reader
@@ -107,18 +107,18 @@ class FileStore : public std::enable_shared_from_this<FileStore<Files>> {
   ExperimentId placed_;
   bool opening_ = false;
   async::event opened_;
-  Context* context_ = nullptr;        // null: closed
-  std::shared_ptr<RecordLane> lane_;  // null when read-only
+  Context* context_ = nullptr;          // null: closed
+  std::shared_ptr<CommitQueue> queue_;  // null when read-only
   std::unique_ptr<Reader> reader_;
   bool reading_ = false;
   async::event read_ended_;
 };
 
 template <class Files>
-RecordLane& FileStore<Files>::lane() {
+CommitQueue& FileStore<Files>::queue() {
   require_open();
-  if (!lane_) throw Error(Errc::unsupported, "the data store was opened read-only; nothing can be recorded");
-  return *lane_;
+  if (!queue_) throw Error(Errc::unsupported, "the data store was opened read-only; nothing can be recorded");
+  return *queue_;
 }
 
 template <class Files>
@@ -126,8 +126,8 @@ template <class Result, class Argument>
 awaitable<Result> FileStore<Files>::read(Result (Reader::*what)(Argument), std::decay_t<Argument> argument) {
   const auto self = this->shared_from_this();
   require_open();
-  if (lane_) {
-    auto all = lane_->flushed();
+  if (queue_) {
+    auto all = queue_->flushed();
     co_await std::move(all);
   }
   while (reading_) co_await read_ended_.wait();
@@ -153,8 +153,8 @@ awaitable<ExperimentSnapshot> FileStore<Files>::open(Context& context, Experimen
   context_ = &context;
   reader_ = std::move(opened.reader);
   if (opened.recorder) {
-    lane_ = std::make_shared<RecordLane>(context, std::move(opened.recorder));
-    lane_->on_trouble(listener_);
+    queue_ = std::make_shared<CommitQueue>(context, std::move(opened.recorder));
+    queue_->on_trouble(listener_);
   }
   co_return std::move(opened.snapshot);
 }
@@ -165,25 +165,25 @@ awaitable<void> FileStore<Files>::close() {
   if (context_ == nullptr) co_return;
   Context& context = *context_;
   std::exception_ptr failure;
-  if (lane_) {
-    lane_->give_up();
+  if (queue_) {
+    queue_->give_up();
     try {
-      auto all = lane_->drained();
+      auto all = queue_->drained();
       co_await std::move(all);
     } catch (...) {
       // A caller that was cancelled may close again; a store that has failed is freed.
-      if (!lane_->failure()) throw;
+      if (!queue_->failure()) throw;
       failure = std::current_exception();
     }
   }
   while (reading_) co_await read_ended_.wait();
   if (context_ == nullptr) co_return;
   context_ = nullptr;
-  const auto lane = std::exchange(lane_, nullptr);
+  const auto queue = std::exchange(queue_, nullptr);
   const TimePoint now = context.clock().now();
   reader_.reset();
-  if (lane) {
-    std::unique_ptr<detail::Recorder> recorder = lane->take_recorder();
+  if (queue) {
+    std::unique_ptr<detail::Recorder> recorder = queue->take_recorder();
     auto* const writer = static_cast<Recorder*>(recorder.get());
     if (!failure) {
       try {

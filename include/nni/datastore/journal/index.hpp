@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <nni/core/store_event.hpp>
-#include <nni/datastore/common/open_trial.hpp>
+#include <nni/datastore/common/trial_state.hpp>
 
 namespace nni::datastore::detail {
 
@@ -78,7 +78,7 @@ class JournalIndex {
     TrialJobStatus status = TrialJobStatus::unknown;
   };
   struct Live {
-    OpenTrial trial;
+    TrialState state;
     TrialPlaces places;
   };
 

@@ -28,11 +28,11 @@ NNI_INLINE JournalIndex::Live& JournalIndex::live(TrialId trial) {
   // It goes on after its end: it is run again, or something late speaks of it.
   Live& result = live_[trial.number];
   result.places = entry->places;
-  result.trial.detail.trial = trial;
-  result.trial.detail.attempts = entry->attempts;
-  result.trial.detail.status = entry->status;
-  result.trial.attempt = entry->attempts == 0 ? 0 : entry->attempts - 1;
-  result.trial.has_run = entry->attempts != 0;
+  result.state.detail.trial = trial;
+  result.state.detail.attempts = entry->attempts;
+  result.state.detail.status = entry->status;
+  result.state.attempt = entry->attempts == 0 ? 0 : entry->attempts - 1;
+  result.state.has_run = entry->attempts != 0;
   --by_status_[static_cast<std::size_t>(entry->status)];
   entries_[trial.number - 1].status = TrialJobStatus::unknown;
   return result;
@@ -51,24 +51,24 @@ NNI_INLINE bool JournalIndex::take_in(const TrialOrdered& event, std::uint64_t o
     throw Error(Errc::internal, "trial " + std::to_string(event.trial.number) + " is ordered behind " +
                                     std::to_string(entries_.size()) + " others");
   if (event.trial.number > entries_.size()) entries_.resize(event.trial.number);
-  Live& trial = live_[event.trial.number];
-  trial.trial.ordered(event);
-  trial.places.ordered = offset;
+  Live& current = live_[event.trial.number];
+  current.state.ordered(event);
+  current.places.ordered = offset;
   return true;
 }
 
 NNI_INLINE bool JournalIndex::take_in(const RunIntended& event, std::uint64_t offset) {
-  Live& trial = live(event.run.trial);
-  trial.trial.intended(event);
-  trial.places.intended = offset;
-  trial.places.started = trial.places.final_value = trial.places.ended = 0;
+  Live& current = live(event.run.trial);
+  current.state.intended(event);
+  current.places.intended = offset;
+  current.places.started = current.places.final_value = current.places.ended = 0;
   return true;
 }
 
 NNI_INLINE bool JournalIndex::take_in(const RunStarted& event, std::uint64_t offset) {
-  Live& trial = live(event.started.run.trial);
-  trial.trial.started(event);
-  trial.places.started = offset;
+  Live& current = live(event.started.run.trial);
+  current.state.started(event);
+  current.places.started = offset;
   return true;
 }
 
@@ -80,29 +80,29 @@ NNI_INLINE bool JournalIndex::take_in(const MetricReceived& event, std::uint64_t
     entries_[metric.run.trial.number - 1].places.last_value = offset;
     return true;
   }
-  Live& trial = found->second;
-  if (trial.trial.is_current(metric.run)) {
-    const bool had_final = trial.trial.detail.final_value.has_value();
-    if (!trial.trial.received(metric)) return false;
-    if (!had_final && trial.trial.detail.final_value) trial.places.final_value = offset;
+  Live& current = found->second;
+  if (current.state.is_current(metric.run)) {
+    const bool had_final = current.state.detail.final_value.has_value();
+    if (!current.state.received(metric)) return false;
+    if (!had_final && current.state.detail.final_value) current.places.final_value = offset;
   }
-  trial.places.last_value = offset;
+  current.places.last_value = offset;
   return true;
 }
 
 NNI_INLINE bool JournalIndex::take_in(const RunEnded& event, std::uint64_t offset) {
-  Live& trial = live(event.run.trial);
-  trial.trial.ended(event);
-  trial.places.ended = offset;
+  Live& current = live(event.run.trial);
+  current.state.ended(event);
+  current.places.ended = offset;
   if (!event.final_attempt) {
-    trial.places.final_value = 0;
+    current.places.final_value = 0;
     return true;
   }
   Entry& entry = entries_[event.run.trial.number - 1];
-  entry.places = trial.places;
-  entry.attempts = trial.trial.detail.attempts;
+  entry.places = current.places;
+  entry.attempts = current.state.detail.attempts;
   entry.status = event.status;
-  const std::optional<std::string>& text = trial.trial.detail.final_value;
+  const std::optional<std::string>& text = current.state.detail.final_value;
   entry.number = (text ? metric_scalar(*text) : std::nullopt).value_or(std::numeric_limits<double>::quiet_NaN());
   ++by_status_[static_cast<std::size_t>(event.status)];
   live_.erase(event.run.trial.number);
@@ -117,12 +117,12 @@ NNI_INLINE bool JournalIndex::take_in(const ResultImported&, std::uint64_t offse
 NNI_INLINE JournalIndex::Spent JournalIndex::spent(TrialId trial) const noexcept {
   const auto found = live_.find(trial.number);
   if (found == live_.end()) return {};
-  return Spent{found->second.trial.retries, found->second.trial.losses};
+  return Spent{found->second.state.retries, found->second.state.losses};
 }
 
 NNI_INLINE bool JournalIndex::is_late(const Metric& metric) const noexcept {
   const auto found = live_.find(metric.run.trial.number);
-  return found == live_.end() ? finished(metric.run.trial) != nullptr : !found->second.trial.is_current(metric.run);
+  return found == live_.end() ? finished(metric.run.trial) != nullptr : !found->second.state.is_current(metric.run);
 }
 
 NNI_INLINE std::optional<TrialPlaces> JournalIndex::find(TrialId trial) const {
@@ -169,7 +169,7 @@ NNI_INLINE JournalIndex::Selection JournalIndex::select(const TrialQuery& query,
     const Entry& entry = entries_[number - 1];
     const auto found = entry.status == TrialJobStatus::unknown ? live_.find(number) : live_.end();
     if (entry.status == TrialJobStatus::unknown && found == live_.end()) continue;
-    const TrialJobStatus status = found == live_.end() ? entry.status : found->second.trial.detail.status;
+    const TrialJobStatus status = found == live_.end() ? entry.status : found->second.state.detail.status;
     if (query.status && *query.status != status) continue;
     if (result.size() >= query.limit) {
       more = true;
@@ -182,7 +182,7 @@ NNI_INLINE JournalIndex::Selection JournalIndex::select(const TrialQuery& query,
 
 NNI_INLINE JournalIndex::Selection JournalIndex::unfinished() const {
   Selection result;
-  for (const auto& [number, trial] : live_) result.emplace_back(TrialId{number}, trial.places);
+  for (const auto& [number, current] : live_) result.emplace_back(TrialId{number}, current.places);
   std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   return result;
 }

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include <nni/core/store_event.hpp>
+#include <nni/datastore/common/commit_queue.hpp>
 #include <nni/datastore/common/file_identity.hpp>
 #include <nni/datastore/common/file_store.hpp>
 #include <nni/datastore/common/owner_lock.hpp>
-#include <nni/datastore/common/record_lane.hpp>
 #include <nni/datastore/journal/file.hpp>
 #include <nni/datastore/journal/index.hpp>
 #include <nni/files/system.hpp>
@@ -60,7 +60,7 @@ class JournalReader {
   [[nodiscard]] std::vector<Metric> values(std::uint64_t last);
 
  private:
-  OpenTrial trial_at(const TrialPlaces& places);
+  TrialState trial_at(const TrialPlaces& places);
   template <class Event>
   Event event_at(std::uint64_t offset);
 

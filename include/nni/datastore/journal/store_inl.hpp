@@ -46,8 +46,8 @@ Event JournalReader::event_at(std::uint64_t offset) {
                                        " has another record than expected at byte " + std::to_string(offset));
 }
 
-NNI_INLINE OpenTrial JournalReader::trial_at(const TrialPlaces& places) {
-  OpenTrial trial;
+NNI_INLINE TrialState JournalReader::trial_at(const TrialPlaces& places) {
+  TrialState trial;
   TrialOrdered order = event_at<TrialOrdered>(places.ordered);
   trial.ordered(order);
   trial.detail.parameters = std::move(order.parameters);
@@ -83,7 +83,7 @@ NNI_INLINE ExperimentSnapshot JournalReader::snapshot() {
   lock.unlock();
   for (const std::uint64_t offset : imported) result.imported.push_back(event_at<ResultImported>(offset));
   for (const auto& [id, places] : open) {
-    const OpenTrial trial = trial_at(places);
+    const TrialState trial = trial_at(places);
     std::vector<Metric> current = values(places.last_value);
     std::erase_if(current, [&trial](const Metric& metric) { return !trial.is_current(metric.run); });
     result.unfinished.push_back(trial.unfinished(current));
@@ -109,7 +109,7 @@ NNI_INLINE TrialPage JournalReader::page(const TrialQuery& query) {
   lock.unlock();
   result.trials.reserve(selected.size());
   for (const auto& [id, places] : selected) {
-    OpenTrial trial = trial_at(places);
+    TrialState trial = trial_at(places);
     if (query.histories && !query.best) {
       std::vector<double>& history = result.histories.emplace_back();
       for (const Metric& metric : values(places.last_value)) {

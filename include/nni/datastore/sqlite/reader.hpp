@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <nni/core/store_event.hpp>
-#include <nni/datastore/common/open_trial.hpp>
+#include <nni/datastore/common/trial_state.hpp>
 #include <nni/datastore/sqlite/database.hpp>
 
 namespace nni::datastore::detail {
@@ -17,7 +17,7 @@ class StoredTrial {
  public:
   StoredTrial() = default;
 
-  OpenTrial trial;
+  TrialState state;
   std::string id;                  ///< text form
   std::int64_t event_row = 0;      ///< of its first event, which has its parameters
   std::int64_t session = 0;        ///< in which the current attempt was intended
@@ -64,7 +64,7 @@ class SqliteReader {
   void add_histories(TrialPage& page, const std::vector<StoredTrial>& rows);
   ProfileChanged profile();
   std::vector<ResultImported> imported();
-  std::vector<Metric> current_metrics(const StoredTrial& trial);
+  std::vector<Metric> current_metrics(const StoredTrial& stored);
   std::vector<TrialId> best_trials(const TrialQuery& query);
 
   Database& database_;

@@ -135,7 +135,7 @@ NNI_INLINE StoredTrial read_trial(const Statement& row) {
     return from_epoch_ms(row.integer(column));
   };
   StoredTrial result;
-  OpenTrial& trial = result.trial;
+  TrialState& trial = result.state;
   TrialJobDetail& detail = trial.detail;
   detail.trial = TrialId{static_cast<std::uint64_t>(row.integer(0))};
   detail.parameter = ParameterId{static_cast<std::uint64_t>(row.integer(1))};
@@ -198,13 +198,13 @@ NNI_INLINE std::optional<StoredTrial> SqliteReader::row_of(TrialId trial) {
   return read_trial(one_trial_);
 }
 
-NNI_INLINE std::vector<Metric> SqliteReader::current_metrics(const StoredTrial& trial) {
+NNI_INLINE std::vector<Metric> SqliteReader::current_metrics(const StoredTrial& stored) {
   std::vector<Metric> result;
-  if (trial.metrics_first == 0) return result;
+  if (stored.metrics_first == 0) return result;
   Statement& row = current_metrics_;
   const RowScope scope(row);
-  row.integer(1, trial.metrics_first).integer(2, trial.metrics_last).text(3, trial.id);
-  const RunId run{trial.trial.detail.trial, trial.trial.attempt};
+  row.integer(1, stored.metrics_first).integer(2, stored.metrics_last).text(3, stored.id);
+  const RunId run{stored.state.detail.trial, stored.state.attempt};
   while (row.next())
     result.emplace_back(run, parse_metric_kind(row.text(1)), static_cast<std::uint32_t>(row.integer(2)),
                         json_string_content(row.text(3)), from_epoch_ms(row.integer(0)));
@@ -214,21 +214,21 @@ NNI_INLINE std::vector<Metric> SqliteReader::current_metrics(const StoredTrial& 
 NNI_INLINE std::optional<StoredTrial> SqliteReader::stored(TrialId trial) {
   std::optional<StoredTrial> result = row_of(trial);
   if (result)
-    for (const Metric& metric : current_metrics(*result)) result->trial.seen.insert(metric);
+    for (const Metric& metric : current_metrics(*result)) result->state.seen.insert(metric);
   return result;
 }
 
 NNI_INLINE std::optional<TrialJobDetail> SqliteReader::load(TrialId trial) {
   std::optional<StoredTrial> found = row_of(trial);
   if (!found) return std::nullopt;
-  return std::move(found->trial.detail);
+  return std::move(found->state.detail);
 }
 
 NNI_INLINE std::vector<Metric> SqliteReader::metrics(TrialId trial) {
   std::vector<Metric> result;
   const std::optional<StoredTrial> found = row_of(trial);
   if (!found) return result;
-  if (found->trial.attempt > 0) {
+  if (found->state.attempt > 0) {
     Statement& row = earlier_metrics_;
     const RowScope scope(row);
     row.integer(1, static_cast<std::int64_t>(trial.number));
@@ -270,7 +270,7 @@ NNI_INLINE TrialPage SqliteReader::best(const TrialQuery& query) {
     if (page.trials.size() < query.limit) {
       std::optional<StoredTrial> found = row_of(trial);
       if (!found) throw damaged_record("a trial that cannot be found again", to_string(trial));
-      page.trials.push_back(std::move(found->trial.detail));
+      page.trials.push_back(std::move(found->state.detail));
     } else {
       page.more = true;
     }
@@ -292,7 +292,7 @@ NNI_INLINE TrialPage SqliteReader::page(const TrialQuery& query) {
   while (row.next())
     if (page.trials.size() < query.limit) {
       StoredTrial stored = read_trial(row);
-      page.trials.push_back(std::move(stored.trial.detail));
+      page.trials.push_back(std::move(stored.state.detail));
       if (query.histories) rows.push_back(std::move(stored));
     } else {
       page.more = true;
@@ -396,8 +396,8 @@ NNI_INLINE ExperimentSnapshot SqliteReader::snapshot(std::vector<StoredTrial>* o
     std::optional<StoredTrial> found = row_of(trial);
     if (!found) throw damaged_record("a trial without its first event", to_string(trial));
     const std::vector<Metric> values = current_metrics(*found);
-    for (const Metric& metric : values) found->trial.seen.insert(metric);
-    result.unfinished.push_back(found->trial.unfinished(values));
+    for (const Metric& metric : values) found->state.seen.insert(metric);
+    result.unfinished.push_back(found->state.unfinished(values));
     if (open != nullptr) open->push_back(std::move(*found));
   }
   return result;  // the view ends here; there is nothing to commit

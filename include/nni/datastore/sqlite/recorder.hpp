@@ -9,9 +9,9 @@
 #include <vector>
 
 #include <nni/core/store_event.hpp>
+#include <nni/datastore/common/commit_queue.hpp>
 #include <nni/datastore/common/file_identity.hpp>
 #include <nni/datastore/common/owner_lock.hpp>
-#include <nni/datastore/common/record_lane.hpp>
 #include <nni/datastore/sqlite/database.hpp>
 #include <nni/datastore/sqlite/reader.hpp>
 #include <nni/datastore/sqlite/write_ahead_log.hpp>
@@ -63,11 +63,11 @@ class SqliteRecorder final : public Recorder {
 
   void require_files() const;
   StoredTrial& held(TrialId trial);
-  void change(StoredTrial& trial);
+  void change(StoredTrial& stored);
   void write_changes();
-  void write_run(const StoredTrial& trial);
-  void write_event(const StoredTrial& trial, TimePoint at, std::string_view event, std::string_view data);
-  void set_values_aside(StoredTrial& trial);
+  void write_run(const StoredTrial& stored);
+  void write_event(const StoredTrial& stored, TimePoint at, std::string_view event, std::string_view data);
+  void set_values_aside(StoredTrial& stored);
   void keep_earlier(const Metric& metric);
   void begin_session(TimePoint now);
 

@@ -62,10 +62,10 @@ NNI_INLINE ExperimentSnapshot SqliteRecorder::restore() {
   changed_.clear();
   std::vector<StoredTrial> open;
   ExperimentSnapshot snapshot = reader_.snapshot(&open);
-  for (StoredTrial& trial : open) {
-    const std::uint64_t number = trial.trial.detail.trial.number;
-    trial.trial.detail.parameters = {};  // in the file; it is not needed for recording
-    open_.emplace(number, std::move(trial));
+  for (StoredTrial& stored : open) {
+    const std::uint64_t number = stored.state.detail.trial.number;
+    stored.state.detail.parameters = {};  // in the file; it is not needed for recording
+    open_.emplace(number, std::move(stored));
   }
   trials_ = snapshot.trials;
   revision_ = database_.number("SELECT max(revision) FROM ExperimentProfile");
@@ -139,14 +139,14 @@ NNI_INLINE StoredTrial& SqliteRecorder::held(TrialId trial) {
   return open_.emplace(trial.number, std::move(*stored)).first->second;
 }
 
-NNI_INLINE void SqliteRecorder::change(StoredTrial& trial) {
-  if (!std::exchange(trial.changed, true)) changed_.push_back(&trial);
+NNI_INLINE void SqliteRecorder::change(StoredTrial& stored) {
+  if (!std::exchange(stored.changed, true)) changed_.push_back(&stored);
 }
 
 NNI_INLINE void SqliteRecorder::write_event(
-    const StoredTrial& trial, TimePoint at, std::string_view event, std::string_view data) {
-  const TrialJobDetail& detail = trial.trial.detail;
-  insert_event_.integer(1, to_epoch_ms(at)).text(2, trial.id).text(3, event).text_or_null(4, data);
+    const StoredTrial& stored, TimePoint at, std::string_view event, std::string_view data) {
+  const TrialJobDetail& detail = stored.state.detail;
+  insert_event_.integer(1, to_epoch_ms(at)).text(2, stored.id).text(3, event).text_or_null(4, data);
   insert_event_.text_or_null(5, detail.working_directory);
   insert_event_.integer(6, static_cast<std::int64_t>(detail.trial.sequence()));
   insert_event_.text_or_null(7, detail.message).text_or_null(8, detail.environment).execute();
@@ -180,62 +180,63 @@ NNI_INLINE void SqliteRecorder::take(const ProfileChanged& event) {
 }
 
 NNI_INLINE void SqliteRecorder::take(const TrialOrdered& event) {
-  StoredTrial& trial = open_[event.trial.number];
-  trial.trial.ordered(event);
-  trial.id = to_string(event.trial);
+  StoredTrial& stored = open_[event.trial.number];
+  stored.state.ordered(event);
+  stored.id = to_string(event.trial);
   trials_ = std::max(trials_, event.trial.number);
-  write_event(trial, event.at, to_string(TrialJobStatus::waiting), parameter_record(event.parameter, event.parameters));
-  trial.event_row = database_.last_row();
-  change(trial);
+  write_event(
+      stored, event.at, to_string(TrialJobStatus::waiting), parameter_record(event.parameter, event.parameters));
+  stored.event_row = database_.last_row();
+  change(stored);
 }
 
 NNI_INLINE void SqliteRecorder::take(const RunIntended& event) {
   NNI_CRASH_POINT_WHEN_KEPT("intent written");
-  StoredTrial& trial = held(event.run.trial);
-  if (trial.trial.has_run) {
-    write_run(trial);
-    set_values_aside(trial);
+  StoredTrial& stored = held(event.run.trial);
+  if (stored.state.has_run) {
+    write_run(stored);
+    set_values_aside(stored);
   }
-  trial.trial.intended(event);
-  trial.session = session_;
-  change(trial);
+  stored.state.intended(event);
+  stored.session = session_;
+  change(stored);
 }
 
 NNI_INLINE void SqliteRecorder::take(const RunStarted& event) {
   NNI_CRASH_POINT_WHEN_KEPT("started recorded");
-  StoredTrial& trial = held(event.started.run.trial);
-  trial.trial.started(event);
-  write_event(trial, event.started.at, to_string(TrialJobStatus::running), {});
-  change(trial);
+  StoredTrial& stored = held(event.started.run.trial);
+  stored.state.started(event);
+  write_event(stored, event.started.at, to_string(TrialJobStatus::running), {});
+  change(stored);
 }
 
 NNI_INLINE void SqliteRecorder::take(const MetricReceived& event) {
   const Metric& metric = event.metric;
-  StoredTrial& trial = held(metric.run.trial);
-  if (!trial.trial.is_current(metric.run)) {
-    change(trial);  // lets go of a trial that was read again for this
+  StoredTrial& stored = held(metric.run.trial);
+  if (!stored.state.is_current(metric.run)) {
+    change(stored);  // lets go of a trial that was read again for this
     keep_earlier(metric);
     return;
   }
-  change(trial);
-  if (!trial.trial.received(metric)) return;
+  change(stored);
+  if (!stored.state.received(metric)) return;
   scratch_.clear();
   append_json_string(scratch_, metric.value);
-  const std::string parameter = std::to_string(trial.trial.detail.parameter.value);
-  insert_metric_.integer(1, to_epoch_ms(metric.at)).text(2, trial.id).text(3, parameter);
+  const std::string parameter = std::to_string(stored.state.detail.parameter.value);
+  insert_metric_.integer(1, to_epoch_ms(metric.at)).text(2, stored.id).text(3, parameter);
   insert_metric_.text(4, to_string(metric.kind)).integer(5, metric.sequence).text(6, scratch_).execute();
   if (scratch_.capacity() > kept_scratch) std::string().swap(scratch_);
-  trial.metrics_last = database_.last_row();
-  if (trial.metrics_first == 0) trial.metrics_first = trial.metrics_last;
+  stored.metrics_last = database_.last_row();
+  if (stored.metrics_first == 0) stored.metrics_first = stored.metrics_last;
 }
 
 NNI_INLINE void SqliteRecorder::take(const RunEnded& event) {
   NNI_CRASH_POINT_WHEN_KEPT("ended recorded");
-  StoredTrial& trial = held(event.run.trial);
-  trial.trial.ended(event);
+  StoredTrial& stored = held(event.run.trial);
+  stored.state.ended(event);
   // A trial that is tried again waits: a terminal event would hide it from whoever resumes.
-  write_event(trial, event.at, to_string(event.status), {});
-  change(trial);
+  write_event(stored, event.at, to_string(event.status), {});
+  change(stored);
 }
 
 NNI_INLINE void SqliteRecorder::take(const ResultImported& event) {
@@ -250,17 +251,17 @@ NNI_INLINE void SqliteRecorder::take(const ResultImported& event) {
   row.integer(4, static_cast<std::int64_t>(event.after)).execute();
 }
 
-NNI_INLINE void SqliteRecorder::set_values_aside(StoredTrial& trial) {
-  if (trial.metrics_first == 0) return;
-  const auto number = static_cast<std::int64_t>(trial.trial.detail.trial.number);
+NNI_INLINE void SqliteRecorder::set_values_aside(StoredTrial& stored) {
+  if (stored.metrics_first == 0) return;
+  const auto number = static_cast<std::int64_t>(stored.state.detail.trial.number);
   Statement copy = database_.prepare(
       "INSERT INTO nni_earlier_metrics SELECT ?, ?, rowid, timestamp, type, sequence, data FROM MetricData"
       " WHERE rowid BETWEEN ? AND ? AND +trialJobId = ?");
-  copy.integer(1, number).integer(2, trial.trial.attempt).integer(3, trial.metrics_first);
-  copy.integer(4, trial.metrics_last).text(5, trial.id).execute();
+  copy.integer(1, number).integer(2, stored.state.attempt).integer(3, stored.metrics_first);
+  copy.integer(4, stored.metrics_last).text(5, stored.id).execute();
   Statement remove = database_.prepare("DELETE FROM MetricData WHERE rowid BETWEEN ? AND ? AND +trialJobId = ?");
-  remove.integer(1, trial.metrics_first).integer(2, trial.metrics_last).text(3, trial.id).execute();
-  trial.metrics_first = trial.metrics_last = 0;
+  remove.integer(1, stored.metrics_first).integer(2, stored.metrics_last).text(3, stored.id).execute();
+  stored.metrics_first = stored.metrics_last = 0;
 }
 
 NNI_INLINE void SqliteRecorder::keep_earlier(const Metric& metric) {
@@ -282,7 +283,7 @@ NNI_INLINE void SqliteRecorder::keep_earlier(const Metric& metric) {
 }
 
 NNI_INLINE void SqliteRecorder::write_run(const StoredTrial& stored) {
-  const OpenTrial& trial = stored.trial;
+  const TrialState& trial = stored.state;
   const auto time = [](const std::optional<TimePoint>& at) -> std::optional<std::int64_t> {
     if (!at) return std::nullopt;
     return to_epoch_ms(*at);
@@ -309,7 +310,7 @@ NNI_INLINE void SqliteRecorder::write_run(const StoredTrial& stored) {
 
 NNI_INLINE void SqliteRecorder::write_changes() {
   for (StoredTrial* stored : changed_) {
-    const TrialJobDetail& detail = stored->trial.detail;
+    const TrialJobDetail& detail = stored->state.detail;
     put_trial_.integer(1, static_cast<std::int64_t>(detail.trial.number));
     put_trial_.integer(2, static_cast<std::int64_t>(detail.parameter.value));
     put_trial_.integer(3, to_epoch_ms(detail.submit_time.value_or(TimePoint{}))).integer(4, stored->event_row);
@@ -325,7 +326,7 @@ NNI_INLINE void SqliteRecorder::write_changes() {
     else
       put_trial_.null(8);
     put_trial_.execute();
-    if (stored->trial.has_run) write_run(*stored);
+    if (stored->state.has_run) write_run(*stored);
     stored->changed = false;
     if (is_terminal(detail.status)) open_.erase(detail.trial.number);
   }

@@ -17,9 +17,9 @@
 namespace nni::datastore::detail {
 
 /// A connection that reads, beside the one that writes: a long read delays no commit, and interrupting it harms none.
-class SqliteView {
+class SqliteReadConnection {
  public:
-  SqliteView(const std::filesystem::path& file, const std::string& layer);
+  SqliteReadConnection(const std::filesystem::path& file, const std::string& layer);
 
   [[nodiscard]] ExperimentSnapshot snapshot() { return reader_.snapshot(); }
   [[nodiscard]] std::optional<TrialJobDetail> load(TrialId trial) { return reader_.load(trial); }
@@ -38,7 +38,7 @@ class SqliteView {
 class SqliteFiles {
  public:
   using Recorder = SqliteRecorder;
-  using Reader = SqliteView;
+  using Reader = SqliteReadConnection;
 
   explicit SqliteFiles(SqliteOptions options) : options_(std::move(options)) {}
 

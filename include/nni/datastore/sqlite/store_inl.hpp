@@ -21,13 +21,13 @@ NNI_INLINE void require_plain_files(const std::filesystem::path& file, bool to_w
   }
 }
 
-NNI_INLINE SqliteView::SqliteView(const std::filesystem::path& file, const std::string& layer)
+NNI_INLINE SqliteReadConnection::SqliteReadConnection(const std::filesystem::path& file, const std::string& layer)
     : database_(file, Database::Mode::read_only, layer), reader_(database_) {}
 
-NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
+NNI_INLINE OpenedFiles<SqliteRecorder, SqliteReadConnection> SqliteFiles::open(
     const std::filesystem::path& home, const std::string& id) const {
   const std::filesystem::path file = home / "db" / "nni.sqlite";
-  OpenedFiles<SqliteRecorder, SqliteView> result;
+  OpenedFiles<SqliteRecorder, SqliteReadConnection> result;
   if (options_.read_only) {
     std::error_code ignored;
     if (!std::filesystem::exists(file, ignored))
@@ -38,7 +38,7 @@ NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
     Database check(file, Database::Mode::read_only, options_.vfs);
     if (!SqliteSchema::exists(check))
       throw Error(Errc::not_found, "experiment " + id + " has no records yet: " + file.string() + " is empty");
-    result.reader = std::make_unique<SqliteView>(file, options_.vfs);
+    result.reader = std::make_unique<SqliteReadConnection>(file, options_.vfs);
     result.snapshot = result.reader->snapshot();
     return result;
   }
@@ -51,7 +51,7 @@ NNI_INLINE OpenedFiles<SqliteRecorder, SqliteView> SqliteFiles::open(
   require_plain_files(file, true);
   result.recorder = std::make_unique<SqliteRecorder>(file, std::move(lock), Owner::current(), options_);
   result.snapshot = result.recorder->restore();
-  result.reader = std::make_unique<SqliteView>(file, options_.vfs);
+  result.reader = std::make_unique<SqliteReadConnection>(file, options_.vfs);
   // The log is made anew each time, and its name has to survive as well.
   sync_directory(file.parent_path());
   NNI_CRASH_POINT("creation of the store");

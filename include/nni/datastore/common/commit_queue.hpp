@@ -17,7 +17,7 @@
 #include <nni/async/event.hpp>
 #include <nni/concepts/trouble.hpp>
 #include <nni/core/store_event.hpp>
-#include <nni/datastore/common/commit_pace.hpp>
+#include <nni/datastore/common/group_commit_policy.hpp>
 
 namespace nni::datastore::detail {
 
@@ -59,11 +59,11 @@ class Recorder {
 /// When the recorder cannot write for now, everything stays in the queue, in order, and who waits goes on waiting; it is
 /// tried again after a pause that doubles from `first_pause` to `longest_pause`. A final failure, or one after
 /// `give_up`, is thrown to all who wait and will wait for what was not reached.
-class RecordLane : public std::enable_shared_from_this<RecordLane> {
+class CommitQueue : public std::enable_shared_from_this<CommitQueue> {
  public:
-  /// @param context   outlives the lane
+  /// @param context   outlives the queue
   /// @param recorder  used on the context's pool
-  RecordLane(Context& context, std::unique_ptr<Recorder> recorder);
+  CommitQueue(Context& context, std::unique_ptr<Recorder> recorder);
 
   static constexpr Duration first_pause = std::chrono::milliseconds(100);
   static constexpr Duration longest_pause = std::chrono::seconds(10);
@@ -93,7 +93,7 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   /// Null while nothing has failed.
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
 
-  /// The recorder, once the lane is drained.
+  /// The recorder, once the queue is drained.
   [[nodiscard]] std::unique_ptr<Recorder> take_recorder() noexcept { return std::move(recorder_); }
 
  private:
@@ -114,14 +114,14 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
   awaitable<void> rest();
   awaitable<void> write_all();
   awaitable<void> sync_all();
-  static awaitable<void> run_writing(std::shared_ptr<RecordLane> self);
-  static awaitable<void> run_syncing(std::shared_ptr<RecordLane> self);
+  static awaitable<void> run_writing(std::shared_ptr<CommitQueue> self);
+  static awaitable<void> run_syncing(std::shared_ptr<CommitQueue> self);
 
   static constexpr std::uint64_t nobody = std::numeric_limits<std::uint64_t>::max();
 
   Context* context_;
   std::unique_ptr<Recorder> recorder_;
-  CommitPace pace_;
+  GroupCommitPolicy policy_;
   boost::asio::steady_timer timer_;
   bool writing_ = false;
   bool syncing_ = false;
@@ -164,5 +164,5 @@ class RecordLane : public std::enable_shared_from_this<RecordLane> {
 }  // namespace nni::datastore::detail
 
 #if NNI_HEADER_ONLY
-#include <nni/datastore/common/record_lane_inl.hpp>
+#include <nni/datastore/common/commit_queue_inl.hpp>
 #endif

@@ -4,18 +4,18 @@
 #include <cmath>
 #include <utility>
 
-#include <nni/datastore/common/open_trial.hpp>
+#include <nni/datastore/common/trial_state.hpp>
 
 namespace nni::datastore::detail {
 
-NNI_INLINE void OpenTrial::ordered(const TrialOrdered& event) {
+NNI_INLINE void TrialState::ordered(const TrialOrdered& event) {
   detail.trial = event.trial;
   detail.parameter = event.parameter;
   detail.status = TrialJobStatus::waiting;
   detail.submit_time = event.at;
 }
 
-NNI_INLINE void OpenTrial::intended(const RunIntended& event) {
+NNI_INLINE void TrialState::intended(const RunIntended& event) {
   // Whoever opens a trial again after its end gives it all of its retries.
   if (is_terminal(detail.status)) retries = losses = 0;
   if (has_run) {
@@ -47,7 +47,7 @@ NNI_INLINE void OpenTrial::intended(const RunIntended& event) {
   detail.status = TrialJobStatus::waiting;
 }
 
-NNI_INLINE void OpenTrial::started(const RunStarted& event) {
+NNI_INLINE void TrialState::started(const RunStarted& event) {
   has_run = true;
   started_at = event.started.at;
   detail.status = TrialJobStatus::running;
@@ -58,7 +58,7 @@ NNI_INLINE void OpenTrial::started(const RunStarted& event) {
   detail.tags = event.started.tags;
 }
 
-NNI_INLINE bool OpenTrial::received(const Metric& metric) {
+NNI_INLINE bool TrialState::received(const Metric& metric) {
   if (!seen.insert(metric)) return false;
   // A value that comes after the end is kept, but the outcome was told without it.
   if (metric.kind == MetricKind::final && !detail.final_value && !is_terminal(detail.status))
@@ -66,7 +66,7 @@ NNI_INLINE bool OpenTrial::received(const Metric& metric) {
   return true;
 }
 
-NNI_INLINE void OpenTrial::ended(const RunEnded& event) {
+NNI_INLINE void TrialState::ended(const RunEnded& event) {
   if (event.run.attempt > attempt) attempt = event.run.attempt;
   has_run = true;
   run_open = false;
@@ -93,7 +93,7 @@ NNI_INLINE void OpenTrial::ended(const RunEnded& event) {
   if (event.end.kind == EndKind::signalled) detail.signal = event.end.code;
 }
 
-NNI_INLINE UnfinishedTrial OpenTrial::unfinished(std::span<const Metric> values) const {
+NNI_INLINE UnfinishedTrial TrialState::unfinished(std::span<const Metric> values) const {
   UnfinishedTrial result;
   result.trial = detail.trial;
   result.parameter = detail.parameter;

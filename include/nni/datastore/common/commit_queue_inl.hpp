@@ -14,41 +14,41 @@
 #include <nni/async/offload.hpp>
 #include <nni/async/timeout.hpp>
 #include <nni/core/error.hpp>
-#include <nni/datastore/common/record_lane.hpp>
+#include <nni/datastore/common/commit_queue.hpp>
 
 namespace nni::datastore::detail {
 
-NNI_INLINE RecordLane::RecordLane(Context& context, std::unique_ptr<Recorder> recorder)
+NNI_INLINE CommitQueue::CommitQueue(Context& context, std::unique_ptr<Recorder> recorder)
     : context_(&context), recorder_(std::move(recorder)), timer_(context.executor()) {}
 
-NNI_INLINE StorePosition RecordLane::append(std::span<const StoreEvent> events) {
+NNI_INLINE StorePosition CommitQueue::append(std::span<const StoreEvent> events) {
   return enqueue(events.begin(), events.end());
 }
 
-NNI_INLINE StorePosition RecordLane::append(std::vector<StoreEvent>&& events) {
+NNI_INLINE StorePosition CommitQueue::append(std::vector<StoreEvent>&& events) {
   return enqueue(std::make_move_iterator(events.begin()), std::make_move_iterator(events.end()));
 }
 
 template <class Iterator>
-StorePosition RecordLane::enqueue(Iterator first, Iterator last) {
+StorePosition CommitQueue::enqueue(Iterator first, Iterator last) {
   const auto count = static_cast<std::size_t>(last - first);
   appended_ += count;
   if (failure_ || count == 0) return StorePosition{appended_};
   queue_.insert(queue_.end(), first, last);
-  pace_.appended(count, std::chrono::steady_clock::now());
-  if (queue_.size() >= CommitPace::enough) wake();
+  policy_.appended(count, std::chrono::steady_clock::now());
+  if (queue_.size() >= GroupCommitPolicy::enough) wake();
   start_writing();
   return StorePosition{appended_};
 }
 
-NNI_INLINE awaitable<void> RecordLane::written(StorePosition at) {
+NNI_INLINE awaitable<void> CommitQueue::written(StorePosition at) {
   const auto self = shared_from_this();
   const std::uint64_t target = std::min(at.value, appended_);
   while (written_ < target) {
     if (failure_) std::rethrow_exception(failure_);
     const bool under_way = target <= batch_end_;
     if (!under_way) {
-      pace_.waiting(std::chrono::steady_clock::now());
+      policy_.waiting(std::chrono::steady_clock::now());
       wake();
     }
     async::event& turn = written_turns_[under_way ? batch_turn_ : 1 - batch_turn_];
@@ -56,7 +56,7 @@ NNI_INLINE awaitable<void> RecordLane::written(StorePosition at) {
   }
 }
 
-NNI_INLINE awaitable<void> RecordLane::synced(StorePosition at) {
+NNI_INLINE awaitable<void> CommitQueue::synced(StorePosition at) {
   const auto self = shared_from_this();
   const std::uint64_t target = std::min(at.value, appended_);
   while (synced_ < target) {
@@ -65,7 +65,7 @@ NNI_INLINE awaitable<void> RecordLane::synced(StorePosition at) {
     async::event& turn = synced_turns_[under_way ? sync_turn_ : 1 - sync_turn_];
     if (!under_way) {
       sync_from_ = std::min(sync_from_, target);
-      if (target > batch_end_) pace_.waiting(std::chrono::steady_clock::now());
+      if (target > batch_end_) policy_.waiting(std::chrono::steady_clock::now());
       wake();
       start_syncing();  // the next turn may begin right here
     }
@@ -73,17 +73,17 @@ NNI_INLINE awaitable<void> RecordLane::synced(StorePosition at) {
   }
 }
 
-NNI_INLINE awaitable<void> RecordLane::flushed() {
+NNI_INLINE awaitable<void> CommitQueue::flushed() {
   if (!queue_.empty()) {
-    pace_.hurry();
+    policy_.hurry();
     wake();
   }
   return written(StorePosition{appended_});
 }
 
-NNI_INLINE awaitable<void> RecordLane::drained() {
+NNI_INLINE awaitable<void> CommitQueue::drained() {
   const auto self = shared_from_this();
-  if (!queue_.empty()) pace_.hurry();
+  if (!queue_.empty()) policy_.hurry();
   try {
     auto last = synced(StorePosition{appended_});
     co_await std::move(last);
@@ -95,22 +95,22 @@ NNI_INLINE awaitable<void> RecordLane::drained() {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-NNI_INLINE void RecordLane::wake() {
+NNI_INLINE void CommitQueue::wake() {
   if (holding_) timer_.cancel();
 }
 
-NNI_INLINE void RecordLane::start_writing() {
+NNI_INLINE void CommitQueue::start_writing() {
   if (std::exchange(writing_, true)) return;
   boost::asio::co_spawn(context_->executor(), run_writing(shared_from_this()), boost::asio::detached);
 }
 
-NNI_INLINE void RecordLane::start_syncing() {
+NNI_INLINE void CommitQueue::start_syncing() {
   // Not before the next sync would give somebody an answer.
   if (sync_from_ > written_ || std::exchange(syncing_, true)) return;
   boost::asio::co_spawn(context_->executor(), run_syncing(shared_from_this()), boost::asio::detached);
 }
 
-NNI_INLINE awaitable<void> RecordLane::run_writing(std::shared_ptr<RecordLane> self) {
+NNI_INLINE awaitable<void> CommitQueue::run_writing(std::shared_ptr<CommitQueue> self) {
   try {
     // Whoever appends now may append more before it lets go of the executor.
     co_await boost::asio::post(self->context_->executor(), boost::asio::use_awaitable);
@@ -123,7 +123,7 @@ NNI_INLINE awaitable<void> RecordLane::run_writing(std::shared_ptr<RecordLane> s
   self->idle_.notify();
 }
 
-NNI_INLINE awaitable<void> RecordLane::run_syncing(std::shared_ptr<RecordLane> self) {
+NNI_INLINE awaitable<void> CommitQueue::run_syncing(std::shared_ptr<CommitQueue> self) {
   try {
     auto all = self->sync_all();
     co_await std::move(all);
@@ -134,7 +134,7 @@ NNI_INLINE awaitable<void> RecordLane::run_syncing(std::shared_ptr<RecordLane> s
   self->idle_.notify();
 }
 
-NNI_INLINE awaitable<void> RecordLane::write_all() {
+NNI_INLINE awaitable<void> CommitQueue::write_all() {
   while (!failure_ && (!batch_.empty() || !queue_.empty())) {
     if (batch_.empty()) {
       auto pause = hold();
@@ -159,7 +159,7 @@ NNI_INLINE awaitable<void> RecordLane::write_all() {
   }
 }
 
-NNI_INLINE awaitable<void> RecordLane::sync_all() {
+NNI_INLINE awaitable<void> CommitQueue::sync_all() {
   while (!failure_ && (sync_in_trouble_ || sync_from_ <= written_)) {
     if (!sync_in_trouble_) {
       sync_from_ = nobody;
@@ -183,10 +183,10 @@ NNI_INLINE awaitable<void> RecordLane::sync_all() {
   }
 }
 
-NNI_INLINE awaitable<void> RecordLane::hold() {
+NNI_INLINE awaitable<void> CommitQueue::hold() {
   for (;;) {
     const SteadyPoint now = std::chrono::steady_clock::now();
-    const SteadyPoint due = pace_.due(now);
+    const SteadyPoint due = policy_.due(now);
     if (due <= now) co_return;
     timer_.expires_at(due);
     holding_ = true;
@@ -196,20 +196,20 @@ NNI_INLINE awaitable<void> RecordLane::hold() {
   }
 }
 
-NNI_INLINE void RecordLane::record_batch(TimePoint now) {
+NNI_INLINE void CommitQueue::record_batch(TimePoint now) {
   recorder_->record(batch_, now);
   batch_.clear();
 }
 
-NNI_INLINE void RecordLane::take_batch() {
+NNI_INLINE void CommitQueue::take_batch() {
   std::swap(queue_, batch_);
   batch_end_ = appended_;
   batch_turn_ = 1 - batch_turn_;
-  pace_.taken();
+  policy_.taken();
 }
 
-NNI_INLINE awaitable<void> RecordLane::commit() {
-  auto call = attempt(std::bind_front(&RecordLane::record_batch, this, context_->clock().now()));
+NNI_INLINE awaitable<void> CommitQueue::commit() {
+  auto call = attempt(std::bind_front(&CommitQueue::record_batch, this, context_->clock().now()));
   std::exception_ptr trouble = co_await std::move(call);
   if (trouble) {
     record_in_trouble_ = true;
@@ -219,18 +219,18 @@ NNI_INLINE awaitable<void> RecordLane::commit() {
   }
   over(record_in_trouble_);
   written_ = batch_end_;
-  pace_.committed();
+  policy_.committed();
   written_turns_[batch_turn_].notify();
 }
 
 // ---- trouble ----------------------------------------------------------------------------------------------------
 
-NNI_INLINE void RecordLane::give_up() {
+NNI_INLINE void CommitQueue::give_up() {
   patient_ = false;
   hurried_.notify();
 }
 
-NNI_INLINE void RecordLane::tell(const std::string& reason) {
+NNI_INLINE void CommitQueue::tell(const std::string& reason) {
   if (reason == told_) return;
   if (reason.empty())
     context_->log().info("datastore", "records are kept again; nothing was lost");
@@ -240,7 +240,7 @@ NNI_INLINE void RecordLane::tell(const std::string& reason) {
   if (listener_) listener_(told_);
 }
 
-NNI_INLINE void RecordLane::over(bool& trouble) {
+NNI_INLINE void CommitQueue::over(bool& trouble) {
   if (!trouble) return;
   trouble = false;
   if (record_in_trouble_ || sync_in_trouble_) return;
@@ -249,7 +249,7 @@ NNI_INLINE void RecordLane::over(bool& trouble) {
 }
 
 // One call of the recorder; never while it recovers.
-NNI_INLINE awaitable<std::exception_ptr> RecordLane::attempt(std::function<void()> call) {
+NNI_INLINE awaitable<std::exception_ptr> CommitQueue::attempt(std::function<void()> call) {
   while (recovering_) co_await recovered_.wait();
   if (failure_) co_return failure_;
   std::exception_ptr failure;
@@ -277,7 +277,7 @@ NNI_INLINE bool may_pass(const std::exception_ptr& trouble) {
 }
 
 // Ends when the call may be tried again, or when everything has failed.
-NNI_INLINE awaitable<void> RecordLane::wait_out(std::exception_ptr trouble) {
+NNI_INLINE awaitable<void> CommitQueue::wait_out(std::exception_ptr trouble) {
   if (failure_) co_return;
   if (!may_pass(trouble)) co_return fail(std::move(trouble));
   // Of writing and syncing, the one that fails first recovers for both.
@@ -311,7 +311,7 @@ NNI_INLINE awaitable<void> RecordLane::wait_out(std::exception_ptr trouble) {
   recovered_.notify();
 }
 
-NNI_INLINE awaitable<void> RecordLane::rest() {
+NNI_INLINE awaitable<void> CommitQueue::rest() {
   const Duration pause = std::exchange(pause_, std::min(2 * pause_, longest_pause));
   try {
     auto limited = async::with_timeout(context_->clock(), hurried_.wait(), pause);
@@ -321,7 +321,7 @@ NNI_INLINE awaitable<void> RecordLane::rest() {
   }
 }
 
-NNI_INLINE void RecordLane::fail(std::exception_ptr failure) {
+NNI_INLINE void CommitQueue::fail(std::exception_ptr failure) {
   if (failure_) return;
   failure_ = std::move(failure);
   context_->log().error("datastore", "records can no longer be kept: " + describe(failure_));

@@ -12,9 +12,9 @@ namespace nni::datastore::detail {
 /// What the events say of one trial that has not ended: the rules that every data store shares.
 ///
 /// A trial is seen through its last attempt; each intent begins a new one.
-class OpenTrial {
+class TrialState {
  public:
-  OpenTrial() = default;
+  TrialState() = default;
 
   void ordered(const TrialOrdered& event);
   void intended(const RunIntended& event);
@@ -50,5 +50,5 @@ class OpenTrial {
 }  // namespace nni::datastore::detail
 
 #if NNI_HEADER_ONLY
-#include <nni/datastore/common/open_trial_inl.hpp>
+#include <nni/datastore/common/trial_state_inl.hpp>
 #endif

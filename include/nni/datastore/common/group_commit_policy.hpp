@@ -16,7 +16,7 @@ namespace nni::datastore::detail {
 /// one that everything hangs on (one trial after the other). When others do arrive, a pause among them as long as eight
 /// usual gaps, 0.2 ms at most, ends the hold. Where that is shorter than a timer is exact, nothing is held: enough
 /// comes while the commit before is under way, and a hold would leave both sides idle.
-class CommitPace {
+class GroupCommitPolicy {
  public:
   static constexpr std::size_t enough = 256;
   static constexpr Duration longest_hold = std::chrono::milliseconds(2);

@@ -11,12 +11,12 @@
 
 #include <nni/async/runtime.hpp>
 #include <nni/core/error.hpp>
-#include <nni/datastore/common/record_lane.hpp>
+#include <nni/datastore/common/commit_queue.hpp>
 #include <nni/testing/store_script.hpp>
 
 using namespace nni;
+using datastore::detail::CommitQueue;
 using datastore::detail::Recorder;
-using datastore::detail::RecordLane;
 
 namespace {
 
@@ -118,15 +118,15 @@ class ScriptedRecorder final : public Recorder {
   Journal& journal_;
 };
 
-// A lane over a scripted recorder, on a runtime of its own.
+// A queue over a scripted recorder, on a runtime of its own.
 class Bench {
  public:
-  Bench() : lane(std::make_shared<RecordLane>(runtime.context(), std::make_unique<ScriptedRecorder>(journal))) {}
+  Bench() : queue(std::make_shared<CommitQueue>(runtime.context(), std::make_unique<ScriptedRecorder>(journal))) {}
 
   StorePosition append(std::size_t events) {
     testing::StoreScript script;
     for (std::size_t at = 0; at < events; ++at) script.ordered(at + 1);
-    return lane->append(script.events());
+    return queue->append(script.events());
   }
   void run(awaitable<void> work) { runtime.run(std::move(work)); }
 
@@ -142,48 +142,48 @@ class Bench {
 
   Journal journal;
   Runtime runtime;
-  std::shared_ptr<RecordLane> lane;
+  std::shared_ptr<CommitQueue> queue;
 };
 
 }  // namespace
 
-TEST_CASE("lane: what is appended in one go is recorded in one go", "[datastore][lane]") {
+TEST_CASE("commit queue: what is appended in one go is recorded in one go", "[datastore][commit_queue]") {
   Bench bench;
 
   bench.append(1);
   bench.append(2);
   const StorePosition all = bench.append(3);
-  bench.run(bench.lane->written(all));
+  bench.run(bench.queue->written(all));
 
   CHECK(all.value == 6);
   CHECK(bench.journal.calls() == "record 6");
 }
 
-TEST_CASE("lane: nothing is synced unless somebody waits for it", "[datastore][lane]") {
+TEST_CASE("commit queue: nothing is synced unless somebody waits for it", "[datastore][commit_queue]") {
   Bench bench;
 
-  bench.run(bench.lane->written(bench.append(1)));
+  bench.run(bench.queue->written(bench.append(1)));
   CHECK(bench.journal.calls() == "record 1");
 
-  bench.run(bench.lane->synced(StorePosition{1}));
+  bench.run(bench.queue->synced(StorePosition{1}));
   CHECK(bench.journal.calls() == "record 1, sync");
 
-  bench.run(bench.lane->synced(StorePosition{1}));
+  bench.run(bench.queue->synced(StorePosition{1}));
   CHECK(bench.journal.calls() == "record 1, sync");
 }
 
-TEST_CASE("lane: one sync covers everything recorded before it", "[datastore][lane]") {
+TEST_CASE("commit queue: one sync covers everything recorded before it", "[datastore][commit_queue]") {
   Bench bench;
-  bench.run(bench.lane->written(bench.append(2)));
-  bench.run(bench.lane->written(bench.append(3)));
+  bench.run(bench.queue->written(bench.append(2)));
+  bench.run(bench.queue->written(bench.append(3)));
 
-  bench.run(bench.lane->synced(StorePosition{5}));
-  bench.run(bench.lane->synced(StorePosition{1}));
+  bench.run(bench.queue->synced(StorePosition{5}));
+  bench.run(bench.queue->synced(StorePosition{1}));
 
   CHECK(bench.journal.calls() == "record 2, record 3, sync");
 }
 
-TEST_CASE("lane: records that come while one batch is written make the next one", "[datastore][lane]") {
+TEST_CASE("commit queue: records that come while one batch is written make the next one", "[datastore][commit_queue]") {
   Bench bench;
   bench.journal.set_open(false);
   bench.append(1);
@@ -192,13 +192,13 @@ TEST_CASE("lane: records that come while one batch is written make the next one"
 
   for (int times = 0; times < 4; ++times) bench.append(2);
   bench.journal.set_open(true);
-  bench.run(bench.lane->written(StorePosition{9}));
+  bench.run(bench.queue->written(StorePosition{9}));
 
   CHECK(bench.journal.calls() == "record 1, record 8");
   CHECK_FALSE(bench.journal.overlapped());
 }
 
-TEST_CASE("lane: who waits for a batch under way does not wait for the next one", "[datastore][lane]") {
+TEST_CASE("commit queue: who waits for a batch under way does not wait for the next one", "[datastore][commit_queue]") {
   Bench bench;
   bench.journal.set_open(false);
   const StorePosition first = bench.append(1);
@@ -208,177 +208,180 @@ TEST_CASE("lane: who waits for a batch under way does not wait for the next one"
   bool first_done = false;
   bool second_done = false;
   const auto note = [](bool& done) { return [&done](std::exception_ptr failure) { done = !failure; }; };
-  boost::asio::co_spawn(bench.runtime.io(), bench.lane->written(first), note(first_done));
-  boost::asio::co_spawn(bench.runtime.io(), bench.lane->written(second), note(second_done));
+  boost::asio::co_spawn(bench.runtime.io(), bench.queue->written(first), note(first_done));
+  boost::asio::co_spawn(bench.runtime.io(), bench.queue->written(second), note(second_done));
   bench.runtime.io().poll();
 
   bench.journal.let_one_pass();
-  bench.run(bench.lane->written(first));
+  bench.run(bench.queue->written(first));
   bench.runtime.io().poll();
   CHECK(first_done);
   CHECK_FALSE(second_done);
 
   bench.journal.set_open(true);
-  bench.run(bench.lane->written(second));
+  bench.run(bench.queue->written(second));
   bench.runtime.io().poll();
   CHECK(second_done);
   CHECK(bench.journal.calls() == "record 1, record 1");
 }
 
-TEST_CASE("lane: once it gave up, a failed write is thrown to all who wait, and from then on", "[datastore][lane]") {
+TEST_CASE("commit queue: once it gave up, a failed write is thrown to all who wait, and from then on",
+          "[datastore][commit_queue]") {
   Bench bench;
-  bench.lane->give_up();
-  bench.run(bench.lane->written(bench.append(1)));
+  bench.queue->give_up();
+  bench.run(bench.queue->written(bench.append(1)));
   bench.journal.record_fails = true;
 
   const StorePosition lost = bench.append(1);
-  CHECK(bench.failure(bench.lane->written(lost)) == "no room");
-  CHECK(bench.failure(bench.lane->synced(lost)) == "no room");
+  CHECK(bench.failure(bench.queue->written(lost)) == "no room");
+  CHECK(bench.failure(bench.queue->synced(lost)) == "no room");
 
   bench.journal.record_fails = false;
   const StorePosition later = bench.append(5);
   CHECK(later.value == 7);
-  CHECK(bench.failure(bench.lane->written(later)) == "no room");
-  CHECK(bench.failure(bench.lane->drained()) == "no room");
+  CHECK(bench.failure(bench.queue->written(later)) == "no room");
+  CHECK(bench.failure(bench.queue->drained()) == "no room");
   CHECK(bench.journal.calls() == "record 1, record 1, recover, record 1");
 
   // What was written stays written.
-  CHECK(bench.failure(bench.lane->written(StorePosition{1})).empty());
+  CHECK(bench.failure(bench.queue->written(StorePosition{1})).empty());
 }
 
-TEST_CASE("lane: once it gave up, after a failed sync nothing is called synced", "[datastore][lane]") {
+TEST_CASE("commit queue: once it gave up, after a failed sync nothing is called synced", "[datastore][commit_queue]") {
   Bench bench;
-  bench.lane->give_up();
-  bench.run(bench.lane->synced(bench.append(1)));
+  bench.queue->give_up();
+  bench.run(bench.queue->synced(bench.append(1)));
   bench.journal.sync_fails = true;
   const StorePosition at = bench.append(1);
 
-  CHECK(bench.failure(bench.lane->synced(at)) == "no disk");
+  CHECK(bench.failure(bench.queue->synced(at)) == "no disk");
   bench.journal.sync_fails = false;
 
-  CHECK(bench.failure(bench.lane->synced(at)) == "no disk");
-  CHECK(bench.failure(bench.lane->written(at)).empty());
+  CHECK(bench.failure(bench.queue->synced(at)) == "no disk");
+  CHECK(bench.failure(bench.queue->written(at)).empty());
   CHECK(bench.journal.calls() == "record 1, sync, record 1, sync, recover, sync");
 }
 
-TEST_CASE("lane: once it gave up, one failure that passes costs no record, and a second one is final",
-          "[datastore][lane]") {
+TEST_CASE("commit queue: once it gave up, one failure that passes costs no record, and a second one is final",
+          "[datastore][commit_queue]") {
   Bench bench;
-  bench.lane->give_up();
+  bench.queue->give_up();
   bench.journal.records_to_fail = 1;
 
-  bench.run(bench.lane->synced(bench.append(1)));
+  bench.run(bench.queue->synced(bench.append(1)));
   CHECK(bench.journal.calls() == "record 1, recover, record 1, sync");
 
   bench.journal.records_to_fail = 1;
-  CHECK(bench.failure(bench.lane->written(bench.append(2))) == "no room for now");
+  CHECK(bench.failure(bench.queue->written(bench.append(2))) == "no room for now");
 }
 
-TEST_CASE("lane: what cannot be written for now is kept, and written in order later", "[datastore][lane]") {
+TEST_CASE("commit queue: what cannot be written for now is kept, and written in order later",
+          "[datastore][commit_queue]") {
   Bench bench;
   std::vector<std::string> told;
-  bench.lane->on_trouble([&told](const std::string& reason) { told.push_back(reason); });
+  bench.queue->on_trouble([&told](const std::string& reason) { told.push_back(reason); });
   bench.journal.records_to_fail = 1;
 
   bench.append(2);
-  bench.run(bench.lane->written(bench.append(1)));
-  bench.run(bench.lane->synced(bench.append(4)));
+  bench.run(bench.queue->written(bench.append(1)));
+  bench.run(bench.queue->synced(bench.append(4)));
 
   CHECK(bench.journal.calls() == "record 3, recover, record 3, record 4, sync");
   CHECK(told == std::vector<std::string>{"no room for now", ""});
 }
 
-TEST_CASE("lane: a sync that fails for now is made up for before anything is called synced", "[datastore][lane]") {
+TEST_CASE("commit queue: a sync that fails for now is made up for before anything is called synced",
+          "[datastore][commit_queue]") {
   Bench bench;
   bench.journal.syncs_to_fail = 1;
 
-  bench.run(bench.lane->synced(bench.append(1)));
+  bench.run(bench.queue->synced(bench.append(1)));
 
   CHECK(bench.journal.calls() == "record 1, sync, recover, sync");
 }
 
-TEST_CASE("lane: a failure that cannot pass is final at once", "[datastore][lane]") {
+TEST_CASE("commit queue: a failure that cannot pass is final at once", "[datastore][commit_queue]") {
   Bench bench;
   bench.journal.record_fails = true;
   bench.journal.is_final = true;
 
-  CHECK(bench.failure(bench.lane->written(bench.append(1))) == "no room");
+  CHECK(bench.failure(bench.queue->written(bench.append(1))) == "no room");
 
   CHECK(bench.journal.calls() == "record 1");
 }
 
-TEST_CASE("lane: giving up in the middle of trouble tries once more", "[datastore][lane]") {
+TEST_CASE("commit queue: giving up in the middle of trouble tries once more", "[datastore][commit_queue]") {
   Bench bench;
   bench.journal.record_fails = true;
-  bench.lane->on_trouble([&bench](const std::string& reason) {
-    if (!reason.empty()) bench.lane->give_up();
+  bench.queue->on_trouble([&bench](const std::string& reason) {
+    if (!reason.empty()) bench.queue->give_up();
   });
 
-  CHECK(bench.failure(bench.lane->written(bench.append(1))) == "no room");
+  CHECK(bench.failure(bench.queue->written(bench.append(1))) == "no room");
 
-  CHECK(bench.failure(bench.lane->drained()) == "no room");
+  CHECK(bench.failure(bench.queue->drained()) == "no room");
 }
 
-TEST_CASE("lane: who waits for written does not wait for a sync under way", "[datastore][lane]") {
+TEST_CASE("commit queue: who waits for written does not wait for a sync under way", "[datastore][commit_queue]") {
   Bench bench;
   bench.journal.set_disk_ready(false);
   bool synced = false;
-  boost::asio::co_spawn(bench.runtime.io(), bench.lane->synced(bench.append(1)), [&synced](std::exception_ptr failure) {
-    synced = !failure;
-  });
-  bench.run(bench.lane->written(StorePosition{1}));
+  boost::asio::co_spawn(bench.runtime.io(), bench.queue->synced(bench.append(1)),
+                        [&synced](std::exception_ptr failure) { synced = !failure; });
+  bench.run(bench.queue->written(StorePosition{1}));
   bench.journal.wait_for_calls(2);
 
-  bench.run(bench.lane->written(bench.append(2)));
+  bench.run(bench.queue->written(bench.append(2)));
   CHECK_FALSE(synced);
   CHECK(bench.journal.calls() == "record 1, sync, record 2");
 
   bench.journal.set_disk_ready(true);
-  bench.run(bench.lane->synced(StorePosition{3}));
+  bench.run(bench.queue->synced(StorePosition{3}));
   CHECK(synced);
   CHECK(bench.journal.calls() == "record 1, sync, record 2, sync");
 }
 
-TEST_CASE("lane: tidying comes after the answer to who waits", "[datastore][lane]") {
+TEST_CASE("commit queue: tidying comes after the answer to who waits", "[datastore][commit_queue]") {
   Bench bench;
   bench.journal.set_open(false);
   bench.journal.untidy = true;
   const StorePosition at = bench.append(1);
   bench.journal.let_one_pass();
 
-  bench.run(bench.lane->written(at));
+  bench.run(bench.queue->written(at));
 
   bench.journal.wait_for_calls(2);
   CHECK(bench.journal.calls() == "record 1, tidy");
   bench.journal.set_open(true);
-  bench.run(bench.lane->drained());
+  bench.run(bench.queue->drained());
   CHECK(bench.journal.calls() == "record 1, tidy, sync");
   CHECK_FALSE(bench.journal.overlapped());
 }
 
-TEST_CASE("lane: a lane that nobody holds any more still writes what it was given", "[datastore][lane]") {
+TEST_CASE("commit queue: a queue that nobody holds any more still writes what it was given",
+          "[datastore][commit_queue]") {
   Bench bench;
   bench.append(3);
-  bench.lane.reset();
+  bench.queue.reset();
 
-  // Everything that is left of the lane is the work that it has begun.
+  // Everything that is left of the queue is the work that it has begun.
   while (bench.journal.calls().empty()) bench.runtime.io().run_one();
   bench.runtime.io().run();
 
   CHECK(bench.journal.calls() == "record 3");
 }
 
-TEST_CASE("lane: a context that dies with a batch under way frees everything", "[datastore][lane]") {
+TEST_CASE("commit queue: a context that dies with a batch under way frees everything", "[datastore][commit_queue]") {
   Journal journal;
   journal.set_open(false);
   {
     Runtime runtime;
-    auto lane = std::make_shared<RecordLane>(runtime.context(), std::make_unique<ScriptedRecorder>(journal));
-    lane->append(testing::StoreScript().ordered(1).events());
-    boost::asio::co_spawn(runtime.io(), lane->synced(StorePosition{1}), boost::asio::detached);
+    auto queue = std::make_shared<CommitQueue>(runtime.context(), std::make_unique<ScriptedRecorder>(journal));
+    queue->append(testing::StoreScript().ordered(1).events());
+    boost::asio::co_spawn(runtime.io(), queue->synced(StorePosition{1}), boost::asio::detached);
     runtime.io().poll();
     journal.wait_for_calls(1);
-    journal.set_open(true);  // the pool waits for its calls; nothing of the lane runs on the executor any more
+    journal.set_open(true);  // the pool waits for its calls; nothing of the queue runs on the executor any more
   }
   CHECK(journal.calls() == "record 1");
 }
