@@ -86,9 +86,19 @@ class MetricReceived {
   Metric metric;  ///< the value and the run that reported it
 };
 
+/// The retries that a trial has used up. Recorded with each end of a run and returned on a resume: a base class of both
+/// types, so that whatever it holds is copied as one value.
+class RetryState {
+ public:
+  RetryState() = default;
+  std::uint32_t retries = 0;  ///< retries used up, including the one that follows the last end
+  std::uint32_t losses = 0;   ///< losses that were repeated without using up a retry, likewise
+  Duration pause{};           ///< wait between the last end and the next attempt; zero: none
+};
+
 /// A run has ended. With `final_attempt` the trial has ended too, with `status`; a later `RunIntended` of the same trial
 /// opens it again.
-class RunEnded {
+class RunEnded : public RetryState {
  public:
   RunEnded() = default;
   RunId run;                                        ///< trial and attempt
@@ -96,9 +106,6 @@ class RunEnded {
   TrialJobStatus status = TrialJobStatus::unknown;  ///< of the trial, from now on
   bool final_attempt = true;                        ///< false: the trial gets another run
   TimePoint at{};                                   ///< when, by the wall clock
-  std::uint32_t retries = 0;  ///< retries of this trial that are used up, the one that this end leads to included
-  std::uint32_t losses = 0;   ///< losses of this trial that were repeated without a retry, likewise
-  Duration pause{};           ///< how long the trial waits before its next attempt
 };
 
 /// A result that was obtained elsewhere: the advisor learns from it, and it is no trial of this experiment.
@@ -122,8 +129,8 @@ struct StorePosition {
   friend constexpr auto operator<=>(const StorePosition&, const StorePosition&) = default;
 };
 
-/// A trial that had not ended when the store was last written.
-class UnfinishedTrial {
+/// A trial that had not ended when the store was last written. Its `pause` is zero while a run is open.
+class UnfinishedTrial : public RetryState {
  public:
   UnfinishedTrial() = default;
 
@@ -137,9 +144,6 @@ class UnfinishedTrial {
                      ///< number where there was none
   SeenMetrics seen;  ///< all values of the open run, so that what comes again is recognized
   std::optional<std::string> final_value;  ///< JSON text of its first final value
-  std::uint32_t retries = 0;               ///< retries used up, as the last end of a run said
-  std::uint32_t losses = 0;                ///< losses that used up no retry, as the last end of a run said
-  Duration pause{};                        ///< between `ended_at` and its next attempt; zero: none
   TimePoint ended_at{};                    ///< of its last run, when that has ended
   std::optional<JobEnd> last_end;          ///< how that ended
 };

@@ -56,9 +56,7 @@ NNI_INLINE void add_last_run(std::vector<StoreEvent>& events, RunId run, const T
     const TrialJobStatus status = is_terminal(trial.status) ? trial.status : TrialJobStatus::waiting;
     RunEnded end = ended(run, end_of(trial), status, trial.end_time.value_or(begun));
     if (open != nullptr) {
-      end.retries = open->retries;
-      end.losses = open->losses;
-      end.pause = open->pause;
+      static_cast<RetryState&>(end) = *open;
       if (open->ended_at != TimePoint{}) end.at = open->ended_at;
     }
     events.emplace_back(std::move(end));
@@ -82,10 +80,8 @@ NNI_INLINE std::vector<StoreEvent> events_of(
     for (const Metric& value : values)
       if (value.run.attempt == attempt) events.emplace_back(MetricReceived(value));
     RunEnded end = ended(run, JobEnd(EndKind::lost, 0, "an earlier attempt"), TrialJobStatus::waiting, at);
-    if (open != nullptr) {
-      end.retries = open->retries;
-      end.losses = open->losses;
-    }
+    if (open != nullptr) static_cast<RetryState&>(end) = *open;
+    end.pause = Duration::zero();  // that of the last end
     events.emplace_back(std::move(end));
   }
   if (trial.attempts > 0) add_last_run(events, RunId{trial.trial, trial.attempts - 1}, trial, values, open);

@@ -9,10 +9,10 @@
 
 namespace nni::datastore::detail {
 
-/// What the events say of one trial that has not ended: the rules that every data store shares.
+/// The state of one trial as its events give it: the rules that every data store shares.
 ///
 /// A trial is seen through its last attempt; each intent begins a new one.
-class TrialState {
+class TrialState : public RetryState {
  public:
   TrialState() = default;
 
@@ -25,7 +25,7 @@ class TrialState {
   /// @returns false when it had arrived before: then nothing changes
   bool received(const Metric& metric);
 
-  /// What a snapshot says of it.
+  /// Returns the trial as a snapshot lists it.
   /// @param values  of the current attempt
   [[nodiscard]] UnfinishedTrial unfinished(std::span<const Metric> values) const;
 
@@ -41,9 +41,6 @@ class TrialState {
   std::optional<TimePoint> ended_at;
   Placement placement;
   JobEnd end;  ///< meaningful with `ended_at`
-  std::uint32_t retries = 0;
-  std::uint32_t losses = 0;
-  Duration pause{};
   SeenMetrics seen;
 };
 

@@ -17,7 +17,7 @@ NNI_INLINE void TrialState::ordered(const TrialOrdered& event) {
 
 NNI_INLINE void TrialState::intended(const RunIntended& event) {
   // Whoever opens a trial again after its end gives it all of its retries.
-  if (is_terminal(detail.status)) retries = losses = 0;
+  if (is_terminal(detail.status)) static_cast<RetryState&>(*this) = {};
   if (has_run) {
     // What the last attempt left behind does not describe this one.
     detail.start_time.reset();
@@ -72,9 +72,7 @@ NNI_INLINE void TrialState::ended(const RunEnded& event) {
   run_open = false;
   ended_at = event.at;
   end = event.end;
-  retries = event.retries;
-  losses = event.losses;
-  pause = event.pause;
+  static_cast<RetryState&>(*this) = event;
   detail.status = event.status;
   detail.message = event.end.message;
   if (!event.final_attempt) {
@@ -99,14 +97,13 @@ NNI_INLINE UnfinishedTrial TrialState::unfinished(std::span<const Metric> values
   result.parameter = detail.parameter;
   result.parameters = detail.parameters;
   result.attempts = detail.attempts;
-  result.retries = retries;
-  result.losses = losses;
+  static_cast<RetryState&>(result) = *this;
   if (!run_open) {
-    result.pause = pause;
     result.ended_at = ended_at.value_or(TimePoint{});
     if (ended_at) result.last_end = end;
     return result;
   }
+  result.pause = Duration::zero();
   Intent& intent = result.open_run.emplace();
   intent.run = RunId{detail.trial, attempt};
   intent.at = intended_at.value_or(TimePoint{});

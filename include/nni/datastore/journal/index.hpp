@@ -51,14 +51,8 @@ class JournalIndex {
   /// The trials that have not ended, in the order of their ids.
   [[nodiscard]] Selection unfinished() const;
 
-  /// Further attempts that a trial has used up.
-  struct Spent {
-    std::uint32_t retries = 0;
-    std::uint32_t losses = 0;
-  };
-
-  /// What a trial which has not ended has used up.
-  [[nodiscard]] Spent spent(TrialId trial) const noexcept;
+  /// Returns the retries that a trial which has not ended has used up.
+  [[nodiscard]] RetryState retries(TrialId trial) const noexcept;
 
   /// Where results from elsewhere begin.
   [[nodiscard]] const std::vector<std::uint64_t>& imported() const noexcept { return imported_; }

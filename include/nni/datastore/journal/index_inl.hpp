@@ -114,10 +114,10 @@ NNI_INLINE bool JournalIndex::take_in(const ResultImported&, std::uint64_t offse
   return true;
 }
 
-NNI_INLINE JournalIndex::Spent JournalIndex::spent(TrialId trial) const noexcept {
+NNI_INLINE RetryState JournalIndex::retries(TrialId trial) const noexcept {
   const auto found = live_.find(trial.number);
   if (found == live_.end()) return {};
-  return Spent{found->second.state.retries, found->second.state.losses};
+  return found->second.state;
 }
 
 NNI_INLINE bool JournalIndex::is_late(const Metric& metric) const noexcept {

@@ -78,18 +78,17 @@ NNI_INLINE ExperimentSnapshot JournalReader::snapshot() {
   ExperimentSnapshot result = state_->index.summary();
   const JournalIndex::Selection open = state_->index.unfinished();
   const std::vector<std::uint64_t> imported = state_->index.imported();
-  std::vector<JournalIndex::Spent> spent;
-  for (const auto& [id, places] : open) spent.push_back(state_->index.spent(id));
+  std::vector<RetryState> retries;
+  for (const auto& [id, places] : open) retries.push_back(state_->index.retries(id));
   lock.unlock();
   for (const std::uint64_t offset : imported) result.imported.push_back(event_at<ResultImported>(offset));
   for (const auto& [id, places] : open) {
-    const TrialState trial = trial_at(places);
+    TrialState trial = trial_at(places);
+    // They outlive the attempt with whose end they were recorded.
+    static_cast<RetryState&>(trial) = retries[result.unfinished.size()];
     std::vector<Metric> current = values(places.last_value);
     std::erase_if(current, [&trial](const Metric& metric) { return !trial.is_current(metric.run); });
     result.unfinished.push_back(trial.unfinished(current));
-    // They outlive the attempt whose end told them.
-    result.unfinished.back().retries = spent[result.unfinished.size() - 1].retries;
-    result.unfinished.back().losses = spent[result.unfinished.size() - 1].losses;
   }
   return result;
 }
