@@ -13,6 +13,7 @@
 #include <nni/core/checksum.hpp>
 #include <nni/core/decimal.hpp>
 #include <nni/core/json.hpp>
+#include <nni/datastore/common/fields.hpp>
 #include <nni/datastore/common/tags.hpp>
 #include <nni/datastore/journal/line.hpp>
 #include <nni/datastore/journal/writer.hpp>
@@ -29,11 +30,14 @@ NNI_INLINE std::optional<std::string_view> checked_line(std::string_view line, s
   return json;
 }
 
-/// Reads the members of a line in the order in which they are written. A member that is not as expected makes
-/// everything behind it fail.
+/// Reads the members of a line in the order in which they are written; the `io` of `line_fields`. A member that is not as
+/// expected makes everything after it fail.
 class MemberReader {
  public:
-  explicit MemberReader(std::string_view json) noexcept : rest_(json) {}
+  static constexpr bool reads = true;
+
+  /// @param line  receives what stands beside the event
+  MemberReader(std::string_view json, JournalLine& line) noexcept : rest_(json), line_(line) {}
 
   [[nodiscard]] bool pass(std::string_view text) noexcept {
     if (!rest_.starts_with(text)) return false;
@@ -46,6 +50,15 @@ class MemberReader {
     const auto [end, failure] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     if (failure != std::errc{}) return fail();
     rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+  }
+  template <std::integral I>
+  void number_or_zero(std::string_view key, I& value) noexcept {
+    if (next_is(key)) number(key, value);
+  }
+  void duration(std::string_view key, Duration& value) noexcept {
+    std::int64_t count = 0;
+    number(key, count);
+    value = Duration(count);
   }
   void time(std::string_view key, TimePoint& at) noexcept {
     long long value = 0;
@@ -65,23 +78,20 @@ class MemberReader {
       escaped_text(value);
     }
   }
-  /// A word that is one of a list.
-  template <class Parse, class Value>
-  void word(std::string_view key, Parse parse, Value& value) {
+  template <class Enum>
+  void word(std::string_view key, Enum& value) {
     std::string name;
     text(key, name);
-    if (const auto found = ok_ ? parse(name) : std::nullopt)
+    if (const auto found = ok_ ? parse_recorded<Enum>(name) : std::nullopt)
       value = *found;
     else
       fail();
   }
-  /// A list of strings that is the last member.
-  void last_texts(std::string_view key, std::vector<std::string>& texts) {
-    std::string list;
-    last_json(key, list);
-    std::optional<std::vector<std::string>> parsed = parse_tags(list);
-    if (!parsed) return fail();
-    texts = std::move(*parsed);
+  /// Counts for a run that was killed; others have a word there that means nothing.
+  void stop_reason(std::string_view key, JobEnd& end) {
+    StopReason reason = StopReason::user;
+    word(key, reason);
+    if (end.kind == EndKind::killed) end.why = reason;
   }
   void flag(std::string_view key, bool& value) noexcept {
     if (!name(key)) return fail();
@@ -94,14 +104,68 @@ class MemberReader {
     // Far from the last number: further attempts follow.
     if (run.trial.number == 0 || run.attempt > std::numeric_limits<std::uint32_t>::max() / 2) fail();
   }
-  void last_json(std::string_view key, std::string& json) {
+  /// Follows from the number, and is there for people.
+  void name_of(std::string_view key, const TrialId&) {
+    std::string id;
+    text(key, id);
+  }
+  void line_before(std::string_view key) noexcept { number(key, line_.before); }
+
+  // What follows is the last member of its line.
+
+  void json(std::string_view key, std::string& value) {
     if (next_is(key)) {
       if (!name(key) || rest_.size() < 2) return fail();
-      json.assign(rest_.substr(0, rest_.size() - 1));
+      value.assign(rest_.substr(0, rest_.size() - 1));
       rest_ = rest_.substr(rest_.size() - 1);
     } else {
-      text(std::string(key) + "_text", json);
+      text(std::string(key) + "_text", value);
     }
+  }
+  void params(std::string_view key, std::string& value) {
+    line_.has_params = next_is(key) || next_is(std::string(key) + "_text");
+    if (line_.has_params) json(key, value);
+  }
+  void parameters(std::string_view key, Parameters& values) {
+    std::string text;
+    json(key, text);
+    values = Parameters(std::move(text));
+  }
+  void placement(std::string_view node, std::string_view gpus, Placement& value) {
+    if (next_is(node)) text(node, value.node);
+    if (!next_is(gpus)) return;
+    std::string list;
+    json(gpus, list);
+    std::vector<int>& numbers = value.gpus.emplace();
+    for (std::string_view rest = list; rest.size() > 2;) {
+      int gpu = 0;
+      const auto [end, failure] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), gpu);
+      if (failure != std::errc{}) break;
+      numbers.push_back(gpu);
+      rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    }
+  }
+  void tags(std::string_view key, std::vector<std::string>& values) {
+    if (!next_is(key)) return;
+    std::string list;
+    json(key, list);
+    std::optional<std::vector<std::string>> parsed = parse_tags(list);
+    if (!parsed) return fail();
+    values = std::move(*parsed);
+  }
+  void reals(std::string_view key, double& first, std::vector<double>& others) {
+    std::string numbers;
+    text(key, numbers);
+    for (const char* at = numbers.data(); at < numbers.data() + numbers.size(); ++at) {
+      double value = 0.0;
+      const auto [end, failure] = nni::read_decimal(at, numbers.data() + numbers.size(), value);
+      if (failure != std::errc{}) break;
+      others.push_back(value);
+      at = end;
+    }
+    if (others.empty()) return;
+    first = others.front();
+    others.erase(others.begin());
   }
   [[nodiscard]] bool next_is(std::string_view key) const noexcept {
     return rest_.size() > key.size() + 4 && rest_.starts_with(",\"") && rest_.substr(2).starts_with(key) &&
@@ -132,130 +196,26 @@ class MemberReader {
   }
 
   std::string_view rest_;
+  JournalLine& line_;
   bool ok_ = true;
 };
 
-template <class Enum, Enum last>
-std::optional<Enum> parse_word(std::string_view name) {
-  for (std::underlying_type_t<Enum> value = 0; value <= static_cast<std::underlying_type_t<Enum>>(last); ++value)
-    if (to_string(static_cast<Enum>(value)) == name) return static_cast<Enum>(value);
-  return std::nullopt;
-}
-
-NNI_INLINE void read_members(MemberReader& in, ProfileChanged& event, bool& has_params) {
-  in.text("id", event.id.value);
-  in.text("name", event.name);
-  in.number("seed", event.seed);
-  in.word("status", parse_experiment_status, event.status);
-  in.text("message", event.message);
-  std::int64_t duration = 0;
-  in.number("duration_ns", duration);
-  event.exec_duration = Duration(duration);
-  in.time("start", event.start_time);
-  in.time("end", event.end_time);
-  in.number("next_sequence", event.next_sequence);
-  in.text("log_directory", event.log_directory);
-  in.text("settings", event.settings);
-  has_params = in.next_is("params") || in.next_is("params_text");
-  if (has_params) in.last_json("params", event.params);
-}
-
-NNI_INLINE void read_members(MemberReader& in, TrialOrdered& event) {
-  std::string parameters;
-  std::string id;
-  in.number("trial", event.trial.number);
-  in.text("id", id);
-  in.number("parameter", event.parameter.value);
-  in.time("at", event.at);
-  in.last_json("parameters", parameters);
-  event.parameters = Parameters(std::move(parameters));
-}
-
-NNI_INLINE void read_members(MemberReader& in, RunIntended& event) {
-  in.run(event.run);
-  in.time("at", event.at);
-  if (in.next_is("node")) in.text("node", event.placement.node);
-  if (!in.next_is("gpus")) return;
-  std::string list;
-  in.last_json("gpus", list);
-  std::vector<int>& gpus = event.placement.gpus.emplace();
-  for (std::string_view rest = list; rest.size() > 2;) {
-    int gpu = 0;
-    const auto [end, failure] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), gpu);
-    if (failure != std::errc{}) break;
-    gpus.push_back(gpu);
-    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
-  }
-}
-
-NNI_INLINE void read_members(MemberReader& in, RunStarted& event) {
-  JobStarted& started = event.started;
-  in.run(started.run);
-  in.time("at", started.at);
-  in.text("job", started.job.value);
-  in.text("url", started.url);
-  in.text("directory", started.working_directory);
-  if (in.next_is("tags")) in.last_texts("tags", started.tags);
-}
-
-NNI_INLINE void read_members(MemberReader& in, MetricReceived& event, std::uint64_t& before) {
-  Metric& metric = event.metric;
-  in.run(metric.run);
-  in.word("kind", parse_word<MetricKind, MetricKind::final>, metric.kind);
-  in.number("sequence", metric.sequence);
-  in.time("at", metric.at);
-  in.number("before", before);
-  in.last_json("value", metric.value);
-}
-
-NNI_INLINE void read_members(MemberReader& in, RunEnded& event) {
-  in.run(event.run);
-  in.time("at", event.at);
-  in.word("status", parse_trial_status, event.status);
-  in.flag("last", event.final_attempt);
-  in.word("how", parse_word<EndKind, EndKind::lost>, event.end.kind);
-  in.number("code", event.end.code);
-  StopReason why = StopReason::user;
-  in.word("why", parse_word<StopReason, StopReason::experiment_end>, why);
-  if (event.end.kind == EndKind::killed) event.end.why = why;
-  in.number("retries", event.retries);
-  std::int64_t pause = 0;
-  in.number("pause_ns", pause);
-  event.pause = Duration(pause);
-  if (in.next_is("losses")) in.number("losses", event.losses);
-  in.text("message", event.end.message);
-}
-
-NNI_INLINE void read_members(MemberReader& in, ResultImported& event) {
-  std::string numbers;
-  std::string parameters;
-  in.number("after", event.after);
-  in.text("numbers", numbers);
-  in.last_json("parameters", parameters);
-  event.parameters = Parameters(std::move(parameters));
-  for (const char* at = numbers.data(); at < numbers.data() + numbers.size(); ++at) {
-    double value = 0.0;
-    const auto [end, failure] = nni::read_decimal(at, numbers.data() + numbers.size(), value);
-    if (failure != std::errc{}) break;
-    event.history.push_back(value);
-    at = end;
-  }
-  if (event.history.empty()) return;
-  event.value = event.history.front();
-  event.history.erase(event.history.begin());
-}
-
-/// Reads an event of one type into a line.
+/// Reads the event of a line when its word is that of `Event`.
+/// @returns false for another word; otherwise `understood` says whether the line is whole
 template <class Event>
-bool read_event(MemberReader& in, JournalLine& line) {
-  Event& event = line.event.emplace<Event>();
-  if constexpr (std::same_as<Event, MetricReceived>)
-    read_members(in, event, line.before);
-  else if constexpr (std::same_as<Event, ProfileChanged>)
-    read_members(in, event, line.has_params);
-  else
-    read_members(in, event);
-  return in.at_end();
+bool read_event(MemberReader& in, JournalLine& line, bool& understood) {
+  if (!in.pass(event_word<Event>)) return false;
+  if (!in.pass("\"")) return true;
+  line_fields(in, line.event.emplace<Event>());
+  understood = in.at_end();
+  return true;
+}
+
+template <class... Events>
+bool read_event_of(MemberReader& in, JournalLine& line) {
+  bool understood = false;
+  static_cast<void>((read_event<Events>(in, line, understood) || ...));
+  return understood;
 }
 
 NNI_INLINE bool read_mark(MemberReader& in, JournalLine& line, JournalLine::Kind kind) {
@@ -269,30 +229,20 @@ NNI_INLINE bool read_mark(MemberReader& in, JournalLine& line, JournalLine::Kind
 
 NNI_INLINE std::optional<JournalLine> parse_journal_line(std::string_view json) {
   JournalLine line;
-  MemberReader in(json);
+  MemberReader in(json, line);
   if (!in.pass("{\"event\":\"")) return std::nullopt;
   bool understood = false;
-  if (in.pass("metric\""))
-    understood = read_event<MetricReceived>(in, line);
-  else if (in.pass("ordered\""))
-    understood = read_event<TrialOrdered>(in, line);
-  else if (in.pass("intended\""))
-    understood = read_event<RunIntended>(in, line);
-  else if (in.pass("started\""))
-    understood = read_event<RunStarted>(in, line);
-  else if (in.pass("ended\""))
-    understood = read_event<RunEnded>(in, line);
-  else if (in.pass("imported\""))
-    understood = read_event<ResultImported>(in, line);
-  else if (in.pass("profile\""))
-    understood = read_event<ProfileChanged>(in, line);
-  else if (in.pass("synced\""))
+  if (in.pass("synced\"")) {
     understood = read_mark(in, line, JournalLine::Kind::synced);
-  else if (in.pass("closed\""))
+  } else if (in.pass("closed\"")) {
     understood = read_mark(in, line, JournalLine::Kind::closed);
-  else if (in.pass("session\"")) {
+  } else if (in.pass("session\"")) {
     line.kind = JournalLine::Kind::session;
     understood = json.ends_with('}');
+  } else {  // the frequent ones first
+    understood =
+        read_event_of<MetricReceived, TrialOrdered, RunIntended, RunStarted, RunEnded, ResultImported, ProfileChanged>(
+            in, line);
   }
   if (!understood) return std::nullopt;
   return line;

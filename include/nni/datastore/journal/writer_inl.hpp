@@ -2,12 +2,15 @@
 
 #include <charconv>
 #include <concepts>
+#include <optional>
 #include <variant>
+#include <vector>
 
 #include <boost/json.hpp>
 
 #include <nni/core/checksum.hpp>
 #include <nni/core/json.hpp>
+#include <nni/datastore/common/fields.hpp>
 #include <nni/datastore/common/tags.hpp>
 #include <nni/datastore/journal/writer.hpp>
 
@@ -49,10 +52,15 @@ NNI_INLINE bool is_plain_json(std::string_view text) {
   return !failure;
 }
 
-/// Appends members of a line. The first one names the kind.
+/// Appends members of a line; the `io` of `line_fields`.
 class MemberWriter {
  public:
-  explicit MemberWriter(std::string& text) noexcept : text_(text) {}
+  static constexpr bool reads = false;
+
+  /// @param before      offset of the line with the trial's value before this one; 0: there is none
+  /// @param has_params  false: the `params` of a profile are left out
+  explicit MemberWriter(std::string& text, std::uint64_t before = 0, bool has_params = true) noexcept
+      : text_(text), before_(before), has_params_(has_params) {}
 
   MemberWriter& kind(std::string_view name) {
     text_ += "{\"event\":\"";
@@ -68,28 +76,64 @@ class MemberWriter {
     text_.append(digits, end);
     return *this;
   }
+  /// Leaves out a zero: for fields that were added later.
+  template <std::integral I>
+  void number_or_zero(std::string_view key, I value) {
+    if (value != 0) number(key, value);
+  }
+  void duration(std::string_view key, Duration value) { number(key, value.count()); }
   MemberWriter& time(std::string_view key, TimePoint at) { return number(key, to_epoch_ms(at)); }
+  void time(std::string_view key, const std::optional<TimePoint>& at) {
+    if (at) time(key, *at);
+  }
   MemberWriter& text(std::string_view key, std::string_view value) {
     name(key);
     append_json_string(text_, value);
     return *this;
   }
-  MemberWriter& flag(std::string_view key, bool value) {
+  template <class Enum>
+  void word(std::string_view key, Enum value) {
+    text(key, to_string(value));
+  }
+  void stop_reason(std::string_view key, const JobEnd& end) { word(key, end.why.value_or(StopReason::user)); }
+  void flag(std::string_view key, bool value) {
     name(key);
     text_ += value ? "true" : "false";
-    return *this;
   }
-  MemberWriter& run(RunId run) { return number("trial", run.trial.number).number("attempt", run.attempt); }
+  void run(RunId run) { number("trial", run.trial.number).number("attempt", run.attempt); }
+  void name_of(std::string_view key, TrialId trial) { text(key, to_string(trial)); }
+  void line_before(std::string_view key) { number(key, before_); }
 
-  /// The last member: JSON text as it is, or inside a string where it is none that fits into a line.
-  void last_json(std::string_view key, std::string_view json) {
-    if (is_plain_json(json)) {
+  // What follows is the last member of its line.
+
+  /// JSON text as it is, or inside a string where it is none that fits into a line.
+  void json(std::string_view key, std::string_view value) {
+    if (is_plain_json(value)) {
       name(key);
-      text_ += json;
+      text_ += value;
     } else {
-      text(std::string(key) + "_text", json);
+      text(std::string(key) + "_text", value);
     }
-    end();
+  }
+  void params(std::string_view key, std::string_view value) {
+    if (has_params_) json(key, value);
+  }
+  void parameters(std::string_view key, const Parameters& values) { json(key, values.text()); }
+  void placement(std::string_view node, std::string_view gpus, const Placement& value) {
+    if (!value.node.empty() || value.gpus) text(node, value.node);
+    if (!value.gpus) return;
+    std::string list = "[";
+    for (const int gpu : *value.gpus) list += (list.size() > 1 ? "," : "") + std::to_string(gpu);
+    json(gpus, list + "]");
+  }
+  void tags(std::string_view key, const std::vector<std::string>& values) {
+    if (!values.empty()) json(key, tags_text(values));
+  }
+  /// A number and those that go with it.
+  void reals(std::string_view key, double first, const std::vector<double>& others) {
+    std::string numbers = to_json_text(first);
+    for (const double value : others) numbers += "," + to_json_text(value);
+    text(key, numbers);
   }
   void end() { text_ += '}'; }
 
@@ -101,74 +145,9 @@ class MemberWriter {
   }
 
   std::string& text_;
+  std::uint64_t before_;
+  bool has_params_;
 };
-
-NNI_INLINE void write_profile(MemberWriter out, const ProfileChanged& event, bool with_params) {
-  out.kind("profile").text("id", event.id.value).text("name", event.name).number("seed", event.seed);
-  out.text("status", to_string(event.status)).text("message", event.message);
-  out.number("duration_ns", event.exec_duration.count()).time("start", event.start_time);
-  if (event.end_time) out.time("end", *event.end_time);
-  out.number("next_sequence", event.next_sequence).text("log_directory", event.log_directory);
-  out.text("settings", event.settings);
-  if (with_params)
-    out.last_json("params", event.params);
-  else
-    out.end();
-}
-
-NNI_INLINE void write_members(MemberWriter out, const ProfileChanged& event, std::uint64_t) {
-  write_profile(out, event, true);
-}
-
-NNI_INLINE void write_members(MemberWriter out, const TrialOrdered& event, std::uint64_t) {
-  out.kind("ordered").number("trial", event.trial.number).text("id", to_string(event.trial));
-  out.number("parameter", event.parameter.value).time("at", event.at);
-  out.last_json("parameters", event.parameters.text());
-}
-
-NNI_INLINE void write_members(MemberWriter out, const RunIntended& event, std::uint64_t) {
-  out.kind("intended").run(event.run).time("at", event.at);
-  if (!event.placement.node.empty() || event.placement.gpus) out.text("node", event.placement.node);
-  if (event.placement.gpus) {
-    std::string list = "[";
-    for (const int gpu : *event.placement.gpus) list += (list.size() > 1 ? "," : "") + std::to_string(gpu);
-    out.last_json("gpus", list + "]");
-  } else {
-    out.end();
-  }
-}
-
-NNI_INLINE void write_members(MemberWriter out, const RunStarted& event, std::uint64_t) {
-  const JobStarted& started = event.started;
-  out.kind("started").run(started.run).time("at", started.at).text("job", started.job.value);
-  out.text("url", started.url).text("directory", started.working_directory);
-  if (started.tags.empty())
-    out.end();
-  else
-    out.last_json("tags", tags_text(started.tags));
-}
-
-NNI_INLINE void write_members(MemberWriter out, const MetricReceived& event, std::uint64_t before) {
-  const Metric& metric = event.metric;
-  out.kind("metric").run(metric.run).text("kind", to_string(metric.kind)).number("sequence", metric.sequence);
-  out.time("at", metric.at).number("before", before).last_json("value", metric.value);
-}
-
-NNI_INLINE void write_members(MemberWriter out, const RunEnded& event, std::uint64_t) {
-  out.kind("ended").run(event.run).time("at", event.at).text("status", to_string(event.status));
-  out.flag("last", event.final_attempt).text("how", to_string(event.end.kind));
-  out.number("code", event.end.code).text("why", to_string(event.end.why.value_or(StopReason::user)));
-  out.number("retries", event.retries).number("pause_ns", event.pause.count());
-  if (event.losses != 0) out.number("losses", event.losses);
-  out.text("message", event.end.message).end();
-}
-
-NNI_INLINE void write_members(MemberWriter out, const ResultImported& event, std::uint64_t) {
-  std::string numbers = to_json_text(event.value);
-  for (const double value : event.history) numbers += "," + to_json_text(value);
-  out.kind("imported").number("after", event.after).text("numbers", numbers);
-  out.last_json("parameters", event.parameters.text());
-}
 
 NNI_INLINE void JournalWriter::begin() {
   begin_ = text_.size();
@@ -193,13 +172,23 @@ NNI_INLINE void JournalWriter::header(const ExperimentId& id) {
 
 NNI_INLINE void JournalWriter::event(const StoreEvent& event, std::uint64_t before) {
   begin();
-  std::visit([this, before](const auto& what) { write_members(MemberWriter(text_), what, before); }, event);
+  MemberWriter out(text_, before);
+  std::visit(
+      [&out]<class Event>(const Event& value) {
+        out.kind(event_word<Event>);
+        line_fields(out, value);
+      },
+      event);
+  out.end();
   end();
 }
 
 NNI_INLINE void JournalWriter::profile_with_params_as_before(const ProfileChanged& event) {
   begin();
-  write_profile(MemberWriter(text_), event, false);
+  MemberWriter out(text_, 0, false);
+  out.kind(event_word<ProfileChanged>);
+  line_fields(out, event);
+  out.end();
   end();
 }
 

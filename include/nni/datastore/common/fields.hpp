@@ -1,0 +1,143 @@
+#pragma once
+
+/// @file
+/// The fields of every stored type, listed once per format.
+///
+/// A list is a function template that names the fields of a value in the order of the format and hands each to `io`,
+/// which writes or reads it. A new field is a member of its type and a line in each list below.
+///
+///  - Journal: files written before lack it, so it is listed with a verb that leaves out the default (`number_or_zero`).
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+
+#include <nni/core/store_event.hpp>
+
+namespace nni::datastore::detail {
+
+/// A field list gets a constant value to write, and one that it may change to read.
+template <class Io, class Value>
+using Listed = std::conditional_t<Io::reads, Value, const Value>;
+
+/// The last enumerator that is ever recorded: what follows it is no valid word of a record.
+template <class Enum>
+inline constexpr Enum last_recorded = Enum{};
+template <>
+inline constexpr MetricKind last_recorded<MetricKind> = MetricKind::final;
+template <>
+inline constexpr EndKind last_recorded<EndKind> = EndKind::lost;  // a deferred run is submitted again, unrecorded
+template <>
+inline constexpr StopReason last_recorded<StopReason> = StopReason::experiment_end;
+template <>
+inline constexpr TrialJobStatus last_recorded<TrialJobStatus> = TrialJobStatus::early_stopped;
+template <>
+inline constexpr ExperimentStatus last_recorded<ExperimentStatus> = ExperimentStatus::viewed;
+
+/// The inverse of `to_string` for what is recorded.
+/// @returns nothing for a word that no record has
+template <class Enum>
+[[nodiscard]] std::optional<Enum> parse_recorded(std::string_view name) noexcept {
+  using Number = std::underlying_type_t<Enum>;
+  for (Number value = 0; value <= static_cast<Number>(last_recorded<Enum>); ++value)
+    if (to_string(static_cast<Enum>(value)) == name) return static_cast<Enum>(value);
+  return std::nullopt;
+}
+
+// ---- journal (docs/formats/journal.md) -------------------------------------------------------------------------
+
+/// The word with which a line names its event.
+template <class Event>
+inline constexpr std::string_view event_word{};
+template <>
+inline constexpr std::string_view event_word<ProfileChanged> = "profile";
+template <>
+inline constexpr std::string_view event_word<TrialOrdered> = "ordered";
+template <>
+inline constexpr std::string_view event_word<RunIntended> = "intended";
+template <>
+inline constexpr std::string_view event_word<RunStarted> = "started";
+template <>
+inline constexpr std::string_view event_word<MetricReceived> = "metric";
+template <>
+inline constexpr std::string_view event_word<RunEnded> = "ended";
+template <>
+inline constexpr std::string_view event_word<ResultImported> = "imported";
+
+template <class Io>
+void line_fields(Io& io, Listed<Io, ProfileChanged>& profile) {
+  io.text("id", profile.id.value);
+  io.text("name", profile.name);
+  io.number("seed", profile.seed);
+  io.word("status", profile.status);
+  io.text("message", profile.message);
+  io.duration("duration_ns", profile.exec_duration);
+  io.time("start", profile.start_time);
+  io.time("end", profile.end_time);
+  io.number("next_sequence", profile.next_sequence);
+  io.text("log_directory", profile.log_directory);
+  io.text("settings", profile.settings);
+  io.params("params", profile.params);
+}
+
+template <class Io>
+void line_fields(Io& io, Listed<Io, TrialOrdered>& order) {
+  io.number("trial", order.trial.number);
+  io.name_of("id", order.trial);
+  io.number("parameter", order.parameter.value);
+  io.time("at", order.at);
+  io.parameters("parameters", order.parameters);
+}
+
+template <class Io>
+void line_fields(Io& io, Listed<Io, RunIntended>& intent) {
+  io.run(intent.run);
+  io.time("at", intent.at);
+  io.placement("node", "gpus", intent.placement);
+}
+
+template <class Io>
+void line_fields(Io& io, Listed<Io, RunStarted>& event) {
+  auto& start = event.started;
+  io.run(start.run);
+  io.time("at", start.at);
+  io.text("job", start.job.value);
+  io.text("url", start.url);
+  io.text("directory", start.working_directory);
+  io.tags("tags", start.tags);
+}
+
+template <class Io>
+void line_fields(Io& io, Listed<Io, MetricReceived>& event) {
+  auto& metric = event.metric;
+  io.run(metric.run);
+  io.word("kind", metric.kind);
+  io.number("sequence", metric.sequence);
+  io.time("at", metric.at);
+  io.line_before("before");
+  io.json("value", metric.value);
+}
+
+template <class Io>
+void line_fields(Io& io, Listed<Io, RunEnded>& event) {
+  io.run(event.run);
+  io.time("at", event.at);
+  io.word("status", event.status);
+  io.flag("last", event.final_attempt);
+  io.word("how", event.end.kind);
+  io.number("code", event.end.code);
+  io.stop_reason("why", event.end);
+  io.number("retries", event.retries);
+  io.duration("pause_ns", event.pause);
+  io.number_or_zero("losses", event.losses);
+  io.text("message", event.end.message);
+}
+
+template <class Io>
+void line_fields(Io& io, Listed<Io, ResultImported>& result) {
+  io.number("after", result.after);
+  io.reals("numbers", result.value, result.history);
+  io.parameters("parameters", result.parameters);
+}
+
+}  // namespace nni::datastore::detail
