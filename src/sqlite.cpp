@@ -1,5 +1,6 @@
 // What needs SQLite, compiled once.
 #include <nni/datastore/file_handle_inl.hpp>
+#include <nni/datastore/sqlite/columns_inl.hpp>
 #include <nni/datastore/sqlite/database_inl.hpp>
 #include <nni/datastore/sqlite/reader_inl.hpp>
 #include <nni/datastore/sqlite/recorder_inl.hpp>

@@ -208,11 +208,6 @@ TEST_CASE("sqlite: a value that this library never writes is damage, named in it
     database.change("UPDATE nni_trials SET number = -1 WHERE number = 1");
     CHECK_THAT(open(), Catch::Contains("the number of a trial"));
   }
-  SECTION("a kind of value that is unknown") {
-    database.change("UPDATE MetricData SET type = 'SOMETIMES'");
-    const auto metrics = [&](datastore::Sqlite& store) { database.runtime.run(store.metrics(TrialId{1})); };
-    CHECK_THAT(database.corruption(metrics), Catch::Contains("the kind of a value") && Catch::Contains("SOMETIMES"));
-  }
   SECTION("an end of a run that is unknown") {
     database.change("UPDATE nni_runs SET ended = 'vanished'");
     CHECK_THAT(page(), Catch::Contains("an end of a run") && Catch::Contains("vanished"));

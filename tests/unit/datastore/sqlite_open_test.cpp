@@ -126,6 +126,27 @@ TEST_CASE("sqlite: a store of a newer version is refused and left alone", "[data
         make_error_code(Errc::store_corrupt));
 }
 
+TEST_CASE("sqlite: a store without columns that were added later is read, and gets them when it is opened for writing",
+          "[datastore][sqlite]") {
+  const nni_test::TemporaryDirectory place;
+  Runtime runtime;
+  make_experiment(runtime, place.path());
+  nni_test::query(file_of(place), "ALTER TABLE nni_runs RENAME COLUMN tags TO something");
+  const std::string count = "SELECT count(*) FROM pragma_table_info('nni_runs') WHERE name = 'tags'";
+
+  Sqlite reading{{.directory = place.path(), .read_only = true}};
+  const std::uint64_t trials = open(runtime, reading).trials;
+  CHECK(trials > 0);
+  CHECK(runtime.run(reading.load(TrialId{1})).has_value());
+  runtime.run(reading.close());
+  CHECK(nni_test::query(file_of(place), count) == "0\n");
+
+  Sqlite writing{{.directory = place.path()}};
+  CHECK(open(runtime, writing).trials == trials);
+  runtime.run(writing.close());
+  CHECK(nni_test::query(file_of(place), count) == "1\n");
+}
+
 TEST_CASE("sqlite: a store of NNI's own manager is refused, and one of another program", "[datastore][sqlite]") {
   const nni_test::TemporaryDirectory place;
   Runtime runtime;

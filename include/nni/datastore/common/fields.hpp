@@ -4,9 +4,14 @@
 /// The fields of every stored type, listed once per format.
 ///
 /// A list is a function template that names the fields of a value in the order of the format and hands each to `io`,
-/// which writes or reads it. A new field is a member of its type and a line in each list below.
+/// which writes or reads it: the same list makes a line and parses it, binds a row and reads it, packs a trial and
+/// unpacks it. A new field is a member of its type and a line in each list below.
 ///
 ///  - Journal: files written before lack it, so it is listed with a verb that leaves out the default (`number_or_zero`).
+///  - SQLite: a table that lacks a listed column gets it when the store is opened for writing, and reads as NULL
+///    until then; nothing else has to change, not even the version of the schema.
+
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -138,6 +143,76 @@ void line_fields(Io& io, Listed<Io, ResultImported>& result) {
   io.number("after", result.after);
   io.reals("numbers", result.value, result.history);
   io.parameters("parameters", result.parameters);
+}
+
+// ---- SQLite (sqlite/schema.hpp) --------------------------------------------------------------------------------
+
+/// Table `nni_trials`.
+/// @param row  a `StoredTrial`
+template <class Io, class Row>
+void trial_columns(Io& io, Row& row) {
+  auto& trial = row.state.detail;
+  io.number("number", trial.trial.number);
+  io.number("parameter", trial.parameter.value);
+  io.time("ordered_at", trial.submit_time);
+  io.number("event_row", row.event_row);
+  io.word("status", trial.status);
+  io.count("attempts", trial.attempts);
+  io.text("final_value", trial.final_value);
+  io.number_of("final_number", trial.final_value);
+}
+
+/// Table `nni_runs`.
+/// @param row  a `StoredTrial`
+template <class Io, class Row>
+void run_columns(Io& io, Row& row) {
+  auto& run = row.state;
+  io.number("trial", run.detail.trial.number);
+  io.number("attempt", run.attempt);
+  io.number("session", row.session);
+  io.time("intended_at", run.intended_at);
+  io.placement("placement", run.placement);
+  io.text_or_null("job", run.detail.job.value);
+  io.time("started_at", run.started_at);
+  io.text_or_null("url", run.detail.url);
+  io.text_or_null("directory", run.detail.working_directory);
+  io.time("ended_at", run.ended_at);
+  io.only_if(run.ended_at.has_value());
+  io.word("ended", run.end.kind);
+  io.number("code", run.end.code);
+  io.stop_reason("why", run.end);
+  io.text_or_null("message", run.end.message);
+  io.only_if(true);
+  io.row("metrics_first", row.metrics_first);
+  io.row("metrics_last", row.metrics_last);
+  io.number("retries", run.retries);
+  io.duration("pause_ns", run.pause);
+  io.number("losses", run.losses);
+  io.tags("tags", run.detail.tags);
+}
+
+/// Table `ExperimentProfile`, which is NNI's: nothing is added to it.
+/// @param revision  number of the row, from 1
+template <class Io>
+void nni_profile_columns(Io& io, Listed<Io, ProfileChanged>& profile, std::int64_t revision) {
+  io.text("params", profile.params);
+  io.text("id", profile.id.value);
+  io.derived("execDuration", std::chrono::duration_cast<std::chrono::seconds>(profile.exec_duration).count());
+  io.time("startTime", profile.start_time);
+  io.time("endTime", profile.end_time);
+  io.text("logDir", profile.log_directory);
+  io.number("nextSequenceId", profile.next_sequence);
+  io.derived("revision", revision);
+}
+
+/// Table `nni_experiment`: what `ExperimentProfile` has no column for.
+template <class Io>
+void profile_columns(Io& io, Listed<Io, ProfileChanged>& profile) {
+  io.text("name", profile.name);
+  io.number("seed", profile.seed);
+  io.word("status", profile.status);
+  io.text_or_null("message", profile.message);
+  io.duration("duration_ns", profile.exec_duration);
 }
 
 }  // namespace nni::datastore::detail

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nni/core/error.hpp>
 
@@ -95,6 +96,9 @@ class Database {
 
   /// True when there is an index of this name.
   [[nodiscard]] bool has_index(std::string_view name);
+
+  /// Returns the names of a table's columns.
+  [[nodiscard]] std::vector<std::string> columns(std::string_view table);
 
   /// Row number of the last insert.
   [[nodiscard]] std::int64_t last_row() const noexcept;

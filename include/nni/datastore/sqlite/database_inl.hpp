@@ -181,6 +181,14 @@ NNI_INLINE bool Database::has_index(std::string_view name) {
   return statement.text(1, name).next();
 }
 
+NNI_INLINE std::vector<std::string> Database::columns(std::string_view table) {
+  Statement statement = prepare("SELECT name FROM pragma_table_info(?)");
+  statement.text(1, table);
+  std::vector<std::string> names;
+  while (statement.next()) names.emplace_back(statement.text(0));
+  return names;
+}
+
 NNI_INLINE std::int64_t Database::last_row() const noexcept { return sqlite3_last_insert_rowid(handle_); }
 
 NNI_INLINE void Database::interrupt() noexcept { sqlite3_interrupt(handle_); }

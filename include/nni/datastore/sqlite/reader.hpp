@@ -33,10 +33,6 @@ class StoredTrial {
 /// @throws Error  `Errc::store_corrupt`
 [[nodiscard]] Parameters parameters_of_record(std::string_view record);
 
-/// A placement as JSON text; empty where the platform chooses.
-[[nodiscard]] std::string placement_text(const Placement& placement);
-[[nodiscard]] Placement parse_placement(std::string_view text);
-
 /// The text inside a JSON string.
 /// @throws Error  `Errc::store_corrupt`
 [[nodiscard]] std::string json_string_content(std::string_view text);
@@ -59,6 +55,9 @@ class SqliteReader {
   [[nodiscard]] std::optional<StoredTrial> stored(TrialId trial);
 
  private:
+  /// @param trials  a query of trials up to its condition
+  SqliteReader(Database& database, const std::string& trials);
+
   std::optional<StoredTrial> row_of(TrialId trial);
   TrialPage best(const TrialQuery& query);
   void add_histories(TrialPage& page, const std::vector<StoredTrial>& rows);

@@ -1,9 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <exception>
 #include <iterator>
 #include <limits>
 #include <unordered_map>
@@ -12,7 +10,8 @@
 #include <boost/json.hpp>
 
 #include <nni/core/json.hpp>
-#include <nni/datastore/common/tags.hpp>
+#include <nni/datastore/common/fields.hpp>
+#include <nni/datastore/sqlite/columns_inl.hpp>
 #include <nni/datastore/sqlite/reader.hpp>
 
 #if NNI_WITH_SQLITE
@@ -34,12 +33,6 @@ NNI_INLINE std::string parameter_record(ParameterId id, const Parameters& parame
   return text;
 }
 
-NNI_INLINE Error damaged_record(std::string_view what, std::string_view text) {
-  return Error(
-      Errc::store_corrupt,
-      "the data store holds " + std::string(what) + " that cannot be read: " + std::string(text.substr(0, 200)));
-}
-
 NNI_INLINE Parameters parameters_of_record(std::string_view record) {
   // Verbatim, as it was written: parsing would lose the spelling of numbers.
   const std::size_t begin = record.find(record_before);
@@ -55,30 +48,6 @@ NNI_INLINE Parameters parameters_of_record(std::string_view record) {
   return Parameters(to_json_text(*parameters));
 }
 
-NNI_INLINE std::string placement_text(const Placement& placement) {
-  if (placement.node.empty() && !placement.gpus) return {};
-  json::object text;
-  text["node"] = placement.node;
-  if (placement.gpus) text["gpus"] = json::array(placement.gpus->begin(), placement.gpus->end());
-  return to_json_text(json::value(std::move(text)));
-}
-
-NNI_INLINE Placement parse_placement(std::string_view text) {
-  Placement placement;
-  if (text.empty()) return placement;
-  try {
-    boost::system::error_code failure;
-    const json::value parsed = parse_json(text, failure);
-    if (failure) throw damaged_record("a placement", text);
-    placement.node = std::string(parsed.at("node").as_string());
-    if (const json::value* gpus = parsed.as_object().if_contains("gpus"))
-      placement.gpus = json::value_to<std::vector<int>>(*gpus);
-  } catch (const std::exception&) {  // what Boost.JSON throws depends on its version
-    throw damaged_record("a placement", text);
-  }
-  return placement;
-}
-
 NNI_INLINE std::string json_string_content(std::string_view text) {
   if (text.size() >= 2 && text.front() == '"' && text.back() == '"' && text.find('\\') == std::string_view::npos)
     return std::string(text.substr(1, text.size() - 2));
@@ -88,39 +57,22 @@ NNI_INLINE std::string json_string_content(std::string_view text) {
   return std::string(parsed.get_string());
 }
 
-NNI_INLINE EndKind parse_end_kind(std::string_view name) {
-  for (std::uint8_t kind = 0; kind <= static_cast<std::uint8_t>(EndKind::lost); ++kind)
-    if (to_string(static_cast<EndKind>(kind)) == name) return static_cast<EndKind>(kind);
-  throw damaged_record("an end of a run", name);
+/// The query of trials with their first events and last runs, up to its condition. The joins follow row numbers, so a page
+/// is a walk along three trees at once.
+NNI_INLINE std::string select_trials(Database& database) {
+  return "SELECT " + Table::trials().selected(database, "t") + ", e.rowid, e.data, e.trialJobId, " +
+         Table::runs().selected(database, "r") +
+         " FROM nni_trials t LEFT JOIN TrialJobEvent e ON e.rowid = t.event_row"
+         " LEFT JOIN nni_runs r ON r.trial = t.number AND r.attempt = t.attempts - 1 WHERE ";
 }
 
-NNI_INLINE StopReason parse_stop_reason(std::string_view name) {
-  for (std::uint8_t why = 0; why <= static_cast<std::uint8_t>(StopReason::experiment_end); ++why)
-    if (to_string(static_cast<StopReason>(why)) == name) return static_cast<StopReason>(why);
-  throw damaged_record("a reason to stop", name);
-}
+NNI_INLINE SqliteReader::SqliteReader(Database& database) : SqliteReader(database, select_trials(database)) {}
 
-NNI_INLINE MetricKind parse_metric_kind(std::string_view name) {
-  for (const MetricKind kind : {MetricKind::intermediate, MetricKind::final})
-    if (to_string(kind) == name) return kind;
-  throw damaged_record("the kind of a value", name);
-}
-
-// The joins follow row numbers, so a page is a walk along three trees at once.
-inline constexpr std::string_view select_trials =
-    "SELECT t.number, t.parameter, t.ordered_at, t.event_row, t.status, t.attempts, t.final_value, e.data, "
-    "e.trialJobId,"
-    " r.attempt, r.session, r.intended_at, r.placement, r.job, r.started_at, r.url, r.directory, r.ended_at, r.ended,"
-    " r.code, r.why, r.message, r.metrics_first, r.metrics_last, r.retries, r.pause_ns, r.losses, r.tags, e.rowid"
-    " FROM nni_trials t LEFT JOIN TrialJobEvent e ON e.rowid = t.event_row"
-    " LEFT JOIN nni_runs r ON r.trial = t.number AND r.attempt = t.attempts - 1 WHERE ";
-
-NNI_INLINE SqliteReader::SqliteReader(Database& database)
+NNI_INLINE SqliteReader::SqliteReader(Database& database, const std::string& trials)
     : database_(database),
-      one_trial_(database.prepare(std::string(select_trials) + "t.number = ?")),
-      page_(database.prepare(std::string(select_trials) + "t.number > ? ORDER BY t.number LIMIT ?")),
-      page_in_state_(
-          database.prepare(std::string(select_trials) + "t.number > ? AND t.status = ? ORDER BY t.number LIMIT ?")),
+      one_trial_(database.prepare(trials + "t.number = ?")),
+      page_(database.prepare(trials + "t.number > ? ORDER BY t.number LIMIT ?")),
+      page_in_state_(database.prepare(trials + "t.number > ? AND t.status = ? ORDER BY t.number LIMIT ?")),
       // Values of other trials that ran at the same time lie in between.
       current_metrics_(database.prepare("SELECT timestamp, type, sequence, data FROM MetricData"
                                         " WHERE rowid BETWEEN ? AND ? AND +trialJobId = ? ORDER BY rowid")),
@@ -130,58 +82,25 @@ NNI_INLINE SqliteReader::SqliteReader(Database& database)
                                         " AND +type = 'PERIODICAL' ORDER BY rowid")) {}
 
 NNI_INLINE StoredTrial read_trial(const Statement& row) {
-  const auto time = [&row](int column) -> std::optional<TimePoint> {
-    if (row.is_null(column)) return std::nullopt;
-    return from_epoch_ms(row.integer(column));
-  };
   StoredTrial result;
   TrialState& trial = result.state;
   TrialJobDetail& detail = trial.detail;
-  detail.trial = TrialId{static_cast<std::uint64_t>(row.integer(0))};
-  detail.parameter = ParameterId{static_cast<std::uint64_t>(row.integer(1))};
-  detail.submit_time = time(2);
-  result.event_row = row.integer(3);
-  const auto status = parse_trial_status(row.text(4));
-  if (!status) throw damaged_record("a trial's status", row.text(4));
-  const std::int64_t attempts = row.integer(5);
+  RowReader in(row);
+  trial_columns(in, result);
+  const int event = in.skip(3);
   // Every trial has the event of its order; one without it would be left out of a page, and of a copy.
-  if (row.is_null(28)) throw damaged_record("a trial without its first event", to_string(detail.trial));
-  if (attempts < 0 || attempts > std::numeric_limits<std::int32_t>::max())
-    throw damaged_record("a count of attempts", row.text(5));
-  detail.attempts = static_cast<std::uint32_t>(attempts);
-  if (!row.is_null(6)) detail.final_value = std::string(row.text(6));
-  detail.parameters = parameters_of_record(row.text(7));
-  result.id = row.text(8);
-  detail.status = *status;
-  if (row.is_null(9)) return result;
+  if (row.is_null(event)) throw damaged_record("a trial without its first event", to_string(detail.trial));
+  detail.parameters = parameters_of_record(row.text(event + 1));
+  result.id = row.text(event + 2);
+  if (in.next_is_null()) return result;
 
+  run_columns(in, result);
   trial.has_run = true;
-  trial.attempt = static_cast<std::uint32_t>(row.integer(9));
-  result.session = row.integer(10);
-  trial.intended_at = time(11);
-  trial.placement = parse_placement(row.text(12));
-  detail.environment = trial.placement.node;
-  detail.job = JobId(std::string(row.text(13)));
-  trial.started_at = time(14);
-  if (detail.status == TrialJobStatus::running || is_terminal(detail.status)) detail.start_time = trial.started_at;
-  detail.url = row.text(15);
-  detail.working_directory = row.text(16);
-  trial.ended_at = time(17);
-  result.metrics_first = row.integer(22);
-  result.metrics_last = row.integer(23);
-  trial.retries = static_cast<std::uint32_t>(row.integer(24));
-  trial.pause = Duration(row.integer(25));
-  trial.losses = static_cast<std::uint32_t>(row.integer(26));
-  if (!row.is_null(27)) {
-    std::optional<std::vector<std::string>> tags = parse_tags(row.text(27));
-    if (!tags) throw damaged_record("the tags of a run", row.text(27));
-    detail.tags = std::move(*tags);
-  }
   trial.run_open = trial.intended_at && !trial.ended_at;
+  detail.environment = trial.placement.node;
+  if (detail.status == TrialJobStatus::running || is_terminal(detail.status)) detail.start_time = trial.started_at;
   if (!trial.ended_at) return result;
 
-  trial.end = JobEnd(parse_end_kind(row.text(18)), static_cast<int>(row.integer(19)), std::string(row.text(21)));
-  if (!row.is_null(20)) trial.end.why = parse_stop_reason(row.text(20));
   detail.message = trial.end.message;
   if (!is_terminal(detail.status)) return result;
   detail.end_time = trial.ended_at;
@@ -206,7 +125,7 @@ NNI_INLINE std::vector<Metric> SqliteReader::current_metrics(const StoredTrial& 
   row.integer(1, stored.metrics_first).integer(2, stored.metrics_last).text(3, stored.id);
   const RunId run{stored.state.detail.trial, stored.state.attempt};
   while (row.next())
-    result.emplace_back(run, parse_metric_kind(row.text(1)), static_cast<std::uint32_t>(row.integer(2)),
+    result.emplace_back(run, recorded_word<MetricKind>(row.text(1)), static_cast<std::uint32_t>(row.integer(2)),
                         json_string_content(row.text(3)), from_epoch_ms(row.integer(0)));
   return result;
 }
@@ -234,7 +153,7 @@ NNI_INLINE std::vector<Metric> SqliteReader::metrics(TrialId trial) {
     row.integer(1, static_cast<std::int64_t>(trial.number));
     while (row.next())
       result.emplace_back(
-          RunId{trial, static_cast<std::uint32_t>(row.integer(0))}, parse_metric_kind(row.text(2)),
+          RunId{trial, static_cast<std::uint32_t>(row.integer(0))}, recorded_word<MetricKind>(row.text(2)),
           static_cast<std::uint32_t>(row.integer(3)), json_string_content(row.text(4)), from_epoch_ms(row.integer(1)));
   }
   std::vector<Metric> current = current_metrics(*found);
@@ -331,22 +250,12 @@ NNI_INLINE void SqliteReader::add_histories(TrialPage& page, const std::vector<S
 NNI_INLINE ProfileChanged SqliteReader::profile() {
   ProfileChanged result;
   Statement row = database_.prepare(
-      "SELECT p.params, p.id, p.startTime, p.endTime, p.logDir, p.nextSequenceId, x.name, x.seed, x.status, x.message,"
-      " x.duration_ns FROM ExperimentProfile p, nni_experiment x WHERE x.rowid = 1 ORDER BY p.revision DESC LIMIT 1");
+      "SELECT " + Table::nni_profile().selected(database_, "p") + ", " + Table::experiment().selected(database_, "x") +
+      " FROM ExperimentProfile p, nni_experiment x WHERE x.rowid = 1 ORDER BY p.revision DESC LIMIT 1");
   if (!row.next()) return result;
-  result.params = row.text(0);
-  result.id = ExperimentId(std::string(row.text(1)));
-  result.start_time = from_epoch_ms(row.integer(2));
-  if (!row.is_null(3)) result.end_time = from_epoch_ms(row.integer(3));
-  result.log_directory = row.text(4);
-  result.next_sequence = static_cast<std::uint64_t>(row.integer(5));
-  result.name = row.text(6);
-  result.seed = std::bit_cast<std::uint64_t>(row.integer(7));
-  const auto status = parse_experiment_status(row.text(8));
-  if (!status) throw damaged_record("an experiment's status", row.text(8));
-  result.status = *status;
-  result.message = row.text(9);
-  result.exec_duration = Duration(row.integer(10));
+  RowReader in(row);
+  nni_profile_columns(in, result, 0);
+  profile_columns(in, result);
   Statement settings = database_.prepare("SELECT value FROM nni_meta WHERE key = 'settings'");
   if (settings.next()) result.settings = settings.text(0);
   return result;
@@ -383,11 +292,10 @@ NNI_INLINE ExperimentSnapshot SqliteReader::snapshot(std::vector<StoredTrial>* o
   while (row.next()) {
     if (row.integer(0) <= 0) throw damaged_record("the number of a trial", row.text(0));
     const TrialId trial{static_cast<std::uint64_t>(row.integer(0))};
-    const auto status = parse_trial_status(row.text(1));
-    if (!status) throw damaged_record("a trial's status", row.text(1));
+    const auto status = recorded_word<TrialJobStatus>(row.text(1));
     result.trials = trial.number;
-    if (is_terminal(*status))
-      ++result.by_status[static_cast<std::size_t>(*status)];
+    if (is_terminal(status))
+      ++result.by_status[static_cast<std::size_t>(status)];
     else
       unfinished.push_back(trial);
   }

@@ -1,15 +1,14 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
-#include <cmath>
 #include <utility>
 
 #include <nni/async/cancellation.hpp>
 #include <nni/core/crash_point.hpp>
 #include <nni/core/json.hpp>
-#include <nni/datastore/common/tags.hpp>
+#include <nni/datastore/common/fields.hpp>
+#include <nni/datastore/sqlite/columns_inl.hpp>
 #include <nni/datastore/sqlite/recorder.hpp>
 #include <nni/datastore/sqlite/schema.hpp>
 
@@ -32,6 +31,7 @@ NNI_INLINE Database& prepared(Database& database) {
     all.commit();
     NNI_CRASH_POINT("creation of the store");
   }
+  SqliteSchema::add_missing_columns(database);
   return database;
 }
 
@@ -49,9 +49,8 @@ NNI_INLINE SqliteRecorder::SqliteRecorder(
       commit_(database_.prepare("COMMIT")),
       insert_event_(database_.prepare("INSERT INTO TrialJobEvent VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
       insert_metric_(database_.prepare("INSERT INTO MetricData VALUES (?, ?, ?, ?, ?, ?)")),
-      put_trial_(database_.prepare("REPLACE INTO nni_trials VALUES (?, ?, ?, ?, ?, ?, ?, ?)")),
-      put_run_(database_.prepare(
-          "REPLACE INTO nni_runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")) {
+      put_trial_(database_.prepare(Table::trials().write("REPLACE"))),
+      put_run_(database_.prepare(Table::runs().write("REPLACE"))) {
   database_.keep_log_on_close();  // `finish` empties it
   // A log that an earlier process left may hold what that process could not sync, and only it was told so.
   require_whole(file, log_->write_again(0));
@@ -157,23 +156,19 @@ NNI_INLINE void SqliteRecorder::take(const ProfileChanged& event) {
   const bool is_tick =
       profile_row_ != 0 && event.params == profile_.params && event.status == profile_.status &&
       event.message == profile_.message;
-  Statement row = database_.prepare("INSERT INTO ExperimentProfile VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
-  row.text(1, event.params).text(2, event.id.value);
-  row.integer(3, std::chrono::duration_cast<std::chrono::seconds>(event.exec_duration).count());
-  row.integer(4, to_epoch_ms(event.start_time));
-  if (event.end_time) row.integer(5, to_epoch_ms(*event.end_time));
-  row.text(6, event.log_directory).integer(7, static_cast<std::int64_t>(event.next_sequence));
-  row.integer(8, ++revision_).execute();
+  Statement row = database_.prepare(Table::nni_profile().write("INSERT"));
+  RowBinder nni(row);
+  nni_profile_columns(nni, event, ++revision_);
+  row.execute();
   const std::int64_t written = database_.last_row();
   if (is_tick) database_.prepare("DELETE FROM ExperimentProfile WHERE rowid = ?").integer(1, profile_row_).execute();
   profile_row_ = written;
   profile_ = event;
 
-  Statement ours = database_.prepare(
-      "REPLACE INTO nni_experiment (rowid, name, seed, status, message, duration_ns)"
-      " VALUES (1, ?, ?, ?, ?, ?)");
-  ours.text(1, event.name).integer(2, std::bit_cast<std::int64_t>(event.seed)).text(3, to_string(event.status));
-  ours.text_or_null(4, event.message).integer(5, event.exec_duration.count()).execute();
+  Statement ours = database_.prepare(Table::experiment().write_only_row());
+  RowBinder beside(ours);
+  profile_columns(beside, event);
+  ours.execute();
   if (!is_tick || event.settings != settings_)
     database_.prepare("REPLACE INTO nni_meta VALUES ('settings', ?)").text(1, event.settings).execute();
   settings_ = event.settings;
@@ -283,51 +278,19 @@ NNI_INLINE void SqliteRecorder::keep_earlier(const Metric& metric) {
 }
 
 NNI_INLINE void SqliteRecorder::write_run(const StoredTrial& stored) {
-  const TrialState& trial = stored.state;
-  const auto time = [](const std::optional<TimePoint>& at) -> std::optional<std::int64_t> {
-    if (!at) return std::nullopt;
-    return to_epoch_ms(*at);
-  };
-  const std::string placement = placement_text(trial.placement);
-  put_run_.integer(1, static_cast<std::int64_t>(trial.detail.trial.number)).integer(2, trial.attempt);
-  put_run_.integer(3, stored.session).integer_or_null(4, time(trial.intended_at)).text_or_null(5, placement);
-  put_run_.text_or_null(6, trial.detail.job.value).integer_or_null(7, time(trial.started_at));
-  put_run_.text_or_null(8, trial.detail.url).text_or_null(9, trial.detail.working_directory);
-  put_run_.integer_or_null(10, time(trial.ended_at));
-  if (trial.ended_at) {
-    put_run_.text(11, to_string(trial.end.kind)).integer(12, trial.end.code);
-    put_run_.text_or_null(
-        13, trial.end.kind == EndKind::killed && trial.end.why ? to_string(*trial.end.why) : std::string_view());
-    put_run_.text_or_null(14, trial.end.message);
-  } else {
-    put_run_.null(11).null(12).null(13).null(14);
-  }
-  const auto row = [](std::int64_t number) { return number == 0 ? std::nullopt : std::optional<std::int64_t>(number); };
-  put_run_.integer_or_null(15, row(stored.metrics_first)).integer_or_null(16, row(stored.metrics_last));
-  put_run_.integer(17, trial.retries).integer(18, trial.pause.count()).integer(19, trial.losses);
-  put_run_.text_or_null(20, tags_text(trial.detail.tags)).execute();
+  RowBinder out(put_run_);
+  run_columns(out, stored);
+  put_run_.execute();
 }
 
 NNI_INLINE void SqliteRecorder::write_changes() {
   for (StoredTrial* stored : changed_) {
-    const TrialJobDetail& detail = stored->state.detail;
-    put_trial_.integer(1, static_cast<std::int64_t>(detail.trial.number));
-    put_trial_.integer(2, static_cast<std::int64_t>(detail.parameter.value));
-    put_trial_.integer(3, to_epoch_ms(detail.submit_time.value_or(TimePoint{}))).integer(4, stored->event_row);
-    put_trial_.text(5, to_string(detail.status)).integer(6, detail.attempts);
-    std::optional<double> number;
-    if (detail.final_value) number = metric_scalar(*detail.final_value);
-    if (detail.final_value)
-      put_trial_.text(7, *detail.final_value);
-    else
-      put_trial_.null(7);
-    if (number && std::isfinite(*number))
-      put_trial_.real(8, *number);
-    else
-      put_trial_.null(8);
+    RowBinder out(put_trial_);
+    trial_columns(out, *stored);
     put_trial_.execute();
     if (stored->state.has_run) write_run(*stored);
     stored->changed = false;
+    const TrialJobDetail& detail = stored->state.detail;
     if (is_terminal(detail.status)) open_.erase(detail.trial.number);
   }
   changed_.clear();

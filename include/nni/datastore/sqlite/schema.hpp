@@ -33,8 +33,11 @@ class SqliteSchema {
   /// @throws Error  `Errc::store_corrupt` for everything else, with what to do
   [[nodiscard]] static bool exists(Database& database);
 
-  /// Makes all tables and indexes.
+  /// Makes all tables and indexes, with the columns that version 3 began with.
   static void create(Database& database);
+
+  /// Adds the columns that the field lists have gained since (common/fields.hpp).
+  static void add_missing_columns(Database& database);
 
   /// True when NNI's indexes are there.
   [[nodiscard]] static bool has_indexes(Database& database);

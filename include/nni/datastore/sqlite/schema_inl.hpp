@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include <nni/datastore/sqlite/columns.hpp>
 #include <nni/datastore/sqlite/schema.hpp>
 #include <nni/version.hpp>
 
@@ -59,6 +60,10 @@ NNI_INLINE void SqliteSchema::create(Database& database) {
       std::to_string(NNI_VERSION_PATCH);
   meta.text(1, "writer").text(2, writer).execute();
   create_indexes(database);
+}
+
+NNI_INLINE void SqliteSchema::add_missing_columns(Database& database) {
+  for (const Table& table : {Table::trials(), Table::runs(), Table::experiment()}) table.add_missing_columns(database);
 }
 
 NNI_INLINE bool SqliteSchema::has_indexes(Database& database) { return database.has_index("TrialJobEvent_trialJobId"); }
