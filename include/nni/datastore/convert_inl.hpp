@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nni/datastore/common/fields.hpp>
 #include <nni/datastore/convert.hpp>
 
 namespace nni::datastore::detail {
@@ -38,9 +39,7 @@ NNI_INLINE void add_last_run(std::vector<StoreEvent>& events, RunId run, const T
                                   intent != nullptr ? intent->at : begun));
   if (intent != nullptr ? intent->started : trial.start_time || !trial.job.empty()) {
     JobStarted started(run, trial.job, begun);
-    started.url = trial.url;
-    started.working_directory = trial.working_directory;
-    started.tags = trial.tags;
+    start_fields(started, trial, [](auto& told, const auto& known) { told = known; });
     events.emplace_back(RunStarted(std::move(started)));
   }
   // A final value that came too late to count was recorded behind the end.

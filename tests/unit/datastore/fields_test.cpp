@@ -52,7 +52,9 @@ class Filler {
   void line_before(std::string_view) {}
   void json(std::string_view, std::string& value) { value = std::to_string(next()); }
   void params(std::string_view key, std::string& value) { json(key, value); }
-  void parameters(std::string_view, Parameters& value) { value = Parameters("{\"x\": " + std::to_string(next()) + "}"); }
+  void parameters(std::string_view, Parameters& value) {
+    value = Parameters("{\"x\": " + std::to_string(next()) + "}");
+  }
   void placement(std::string_view, Placement& value) {
     value.node = "node " + std::to_string(next());
     value.gpus.emplace(2, 5);

@@ -49,6 +49,15 @@ template <class Enum>
   return std::nullopt;
 }
 
+/// Pairs what the start of a run says with where the detail of its trial has it: `visit` gets each pair.
+template <class Start, class Detail, class Visit>
+void start_fields(Start&& start, Detail&& trial, Visit visit) {
+  visit(start.job, trial.job);
+  visit(start.url, trial.url);
+  visit(start.working_directory, trial.working_directory);
+  visit(start.tags, trial.tags);
+}
+
 // ---- journal (docs/formats/journal.md) -------------------------------------------------------------------------
 
 /// The word with which a line names its event.
@@ -213,6 +222,25 @@ void profile_columns(Io& io, Listed<Io, ProfileChanged>& profile) {
   io.word("status", profile.status);
   io.text_or_null("message", profile.message);
   io.duration("duration_ns", profile.exec_duration);
+}
+
+// ---- memory (memory/packed_trials.hpp) --------------------------------------------------------------------------
+
+/// The block of a finished trial, but for its final value and its metrics. It never leaves the process, so fields may be
+/// listed in any order.
+template <class Io>
+void packed_fields(Io& io, Listed<Io, TrialJobDetail>& trial) {
+  io.number(trial.attempts);
+  io.number(trial.parameter.value);
+  io.base_time(trial.submit_time);
+  io.time(trial.start_time);
+  io.time(trial.end_time);
+  io.count(trial.exit_code);
+  io.count(trial.signal);
+  io.flag(trial.is_early_stopped);
+  io.parameters(trial.parameters);
+  io.sparse_texts(trial.job.value, trial.url, trial.working_directory, trial.environment, trial.message);
+  io.texts(trial.tags);
 }
 
 }  // namespace nni::datastore::detail

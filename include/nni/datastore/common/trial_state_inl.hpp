@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include <nni/datastore/common/fields.hpp>
 #include <nni/datastore/common/trial_state.hpp>
 
 namespace nni::datastore::detail {
@@ -22,10 +23,7 @@ NNI_INLINE void TrialState::intended(const RunIntended& event) {
     // What the last attempt left behind does not describe this one.
     detail.start_time.reset();
     detail.final_value.reset();
-    detail.job = {};
-    detail.url.clear();
-    detail.working_directory.clear();
-    detail.tags.clear();
+    start_fields(JobStarted(), detail, [](const auto& none, auto& known) { known = none; });
     detail.message.clear();
     // It may have ended for good, and is tried again because somebody asked.
     detail.end_time.reset();
@@ -52,10 +50,7 @@ NNI_INLINE void TrialState::started(const RunStarted& event) {
   started_at = event.started.at;
   detail.status = TrialJobStatus::running;
   detail.start_time = event.started.at;
-  detail.job = event.started.job;
-  detail.url = event.started.url;
-  detail.working_directory = event.started.working_directory;
-  detail.tags = event.started.tags;
+  start_fields(event.started, detail, [](const auto& told, auto& known) { known = told; });
 }
 
 NNI_INLINE bool TrialState::received(const Metric& metric) {

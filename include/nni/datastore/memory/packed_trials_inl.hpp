@@ -1,17 +1,23 @@
 #pragma once
 
+#include <chrono>
 #include <cmath>
+#include <concepts>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <utility>
 
+#include <nni/datastore/common/fields.hpp>
 #include <nni/datastore/memory/packed_trials.hpp>
 
 namespace nni::datastore::detail {
 
-/// Appends numbers of variable length and texts to a block.
+/// Appends numbers of variable length and texts to a block; the `io` of `packed_fields`.
 class Packer {
  public:
+  static constexpr bool reads = false;
+
   explicit Packer(std::vector<char>& bytes) : bytes_(bytes) { bytes_.clear(); }
 
   void number(std::uint64_t value) {
@@ -21,6 +27,7 @@ class Packer {
   void signed_number(std::int64_t value) {
     number((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
   }
+  void flag(bool value) { number(value ? 1 : 0); }
   void text(std::string_view value) {
     number(value.size());
     bytes_.insert(bytes_.end(), value.begin(), value.end());
@@ -30,23 +37,48 @@ class Packer {
     std::memcpy(raw, &value, sizeof value);
     bytes_.insert(bytes_.end(), raw, raw + sizeof value);
   }
-  /// Relative to a base, so that it takes one or two bytes; nothing is 0.
-  void time(const std::optional<TimePoint>& at, TimePoint base) {
-    number(at ? 1 : 0);
-    if (at) signed_number((*at - base).count());
+  /// Other times are relative to this one, so that they take one or two bytes.
+  void base_time(const std::optional<TimePoint>& at) {
+    base_ = TimePoint{};
+    time(at);
+    base_ = at.value_or(TimePoint{});
+  }
+  void time(TimePoint at) { signed_number((at - base_).count()); }
+  void time(const std::optional<TimePoint>& at) {
+    flag(at.has_value());
+    if (at) time(*at);
   }
   void count(const std::optional<int>& value) {
-    number(value ? 1 : 0);
+    flag(value.has_value());
     if (value) signed_number(*value);
+  }
+  void parameters(const Parameters& values) { text(values.text()); }
+  /// Texts that most trials do not have: a bit each says which are there.
+  template <class... Texts>
+  void sparse_texts(const Texts&... values) {
+    const std::string_view texts[] = {values...};
+    std::uint64_t present = 0;
+    for (std::size_t at = 0; at < std::size(texts); ++at)
+      if (!texts[at].empty()) present |= std::uint64_t{1} << at;
+    number(present);
+    for (const std::string_view value : texts)
+      if (!value.empty()) text(value);
+  }
+  void texts(const std::vector<std::string>& values) {
+    number(values.size());
+    for (const std::string& value : values) text(value);
   }
 
  private:
   std::vector<char>& bytes_;
+  TimePoint base_{};
 };
 
 /// Reads what `Packer` wrote.
 class Unpacker {
  public:
+  static constexpr bool reads = true;
+
   explicit Unpacker(const char* bytes) : at_(bytes) {}
 
   std::uint64_t number() {
@@ -57,10 +89,16 @@ class Unpacker {
       if (byte < 0x80) return value;
     }
   }
+  template <std::integral Number>
+  void number(Number& value) {
+    value = static_cast<Number>(number());
+  }
   std::int64_t signed_number() {
     const std::uint64_t value = number();
     return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
   }
+  bool flag() { return number() != 0; }
+  void flag(bool& value) { value = flag(); }
   std::string_view text() {
     const std::size_t size = number();
     at_ += size;
@@ -72,17 +110,33 @@ class Unpacker {
     at_ += sizeof value;
     return value;
   }
-  std::optional<TimePoint> time(TimePoint base) {
-    if (number() == 0) return std::nullopt;
-    return base + std::chrono::milliseconds(signed_number());
+  void base_time(std::optional<TimePoint>& at) {
+    base_ = TimePoint{};
+    time(at);
+    base_ = at.value_or(TimePoint{});
   }
-  std::optional<int> count() {
-    if (number() == 0) return std::nullopt;
-    return static_cast<int>(signed_number());
+  void time(TimePoint& at) { at = base_ + std::chrono::milliseconds(signed_number()); }
+  void time(std::optional<TimePoint>& at) {
+    if (flag()) time(at.emplace());
+  }
+  void count(std::optional<int>& value) {
+    if (flag()) value = static_cast<int>(signed_number());
+  }
+  void parameters(Parameters& values) { values = Parameters(std::string(text())); }
+  template <class... Texts>
+  void sparse_texts(Texts&... values) {
+    std::string* const texts[] = {&values...};
+    const std::uint64_t present = number();
+    for (std::size_t at = 0; at < std::size(texts); ++at)
+      if ((present >> at & 1) != 0) *texts[at] = text();
+  }
+  void texts(std::vector<std::string>& values) {
+    for (std::uint64_t left = number(); left > 0; --left) values.emplace_back(text());
   }
 
  private:
   const char* at_;
+  TimePoint base_{};
 };
 
 // The first byte holds the state, and whether the number of the final value follows: both are read in scans.
@@ -132,16 +186,7 @@ NNI_INLINE void PackedTrials::put(const TrialJobDetail& detail, std::span<const 
   Packer out(scratch_);
   out.number(static_cast<unsigned>(detail.status) | (number ? packed_number_flag : 0U));
   if (number) out.real(*number);
-  out.number(detail.attempts);
-  out.number(detail.parameter.value);
-  const TimePoint base = detail.submit_time.value_or(TimePoint{});
-  out.time(detail.submit_time, TimePoint{});
-  out.time(detail.start_time, base);
-  out.time(detail.end_time, base);
-  out.count(detail.exit_code);
-  out.count(detail.signal);
-  out.number(detail.is_early_stopped ? 1 : 0);
-  out.text(detail.parameters.text());
+  packed_fields(out, detail);
 
   // The final value is one of the metrics, as a rule; it is not kept twice.
   std::uint64_t final_at = 0;
@@ -151,23 +196,11 @@ NNI_INLINE void PackedTrials::put(const TrialJobDetail& detail, std::span<const 
   out.number(final_at);
   if (final_at == 1) out.text(*detail.final_value);
 
-  // Most trials have none of these.
-  const std::string_view texts[] = {
-      detail.job.value, detail.url, detail.working_directory, detail.environment, detail.message};
-  std::uint64_t present = 0;
-  for (std::size_t at = 0; at < std::size(texts); ++at)
-    if (!texts[at].empty()) present |= std::uint64_t{1} << at;
-  out.number(present);
-  for (const std::string_view text : texts)
-    if (!text.empty()) out.text(text);
-  out.number(detail.tags.size());
-  for (const std::string& tag : detail.tags) out.text(tag);
-
   out.number(metrics.size());
   for (const Metric& metric : metrics) {
     out.number(std::uint64_t{metric.run.attempt} << 1 | (metric.kind == MetricKind::final ? 1U : 0U));
     out.number(metric.sequence);
-    out.signed_number((metric.at - base).count());
+    out.time(metric.at);
     out.text(metric.value);
   }
 
@@ -183,33 +216,17 @@ NNI_INLINE FinishedTrial PackedTrials::get(TrialId trial) const {
   const std::uint64_t head = in.number();
   detail.status = static_cast<TrialJobStatus>(head & 0x0f);
   if ((head & packed_number_flag) != 0) in.real();
-  detail.attempts = static_cast<std::uint32_t>(in.number());
-  detail.parameter.value = in.number();
-  detail.submit_time = in.time(TimePoint{});
-  const TimePoint base = detail.submit_time.value_or(TimePoint{});
-  detail.start_time = in.time(base);
-  detail.end_time = in.time(base);
-  detail.exit_code = in.count();
-  detail.signal = in.count();
-  detail.is_early_stopped = in.number() != 0;
-  detail.parameters = Parameters(std::string(in.text()));
+  packed_fields(in, detail);
   const std::uint64_t final_at = in.number();
   if (final_at == 1) detail.final_value = std::string(in.text());
-
-  std::string* const texts[] = {
-      &detail.job.value, &detail.url, &detail.working_directory, &detail.environment, &detail.message};
-  const std::uint64_t present = in.number();
-  for (std::size_t at = 0; at < std::size(texts); ++at)
-    if ((present >> at & 1) != 0) *texts[at] = in.text();
-  for (std::uint64_t left = in.number(); left > 0; --left) detail.tags.emplace_back(in.text());
 
   for (std::uint64_t left = in.number(); left > 0; --left) {
     Metric metric;
     const std::uint64_t which = in.number();
     metric.run = RunId{trial, static_cast<std::uint32_t>(which >> 1)};
     metric.kind = (which & 1) != 0 ? MetricKind::final : MetricKind::intermediate;
-    metric.sequence = static_cast<std::uint32_t>(in.number());
-    metric.at = base + std::chrono::milliseconds(in.signed_number());
+    in.number(metric.sequence);
+    in.time(metric.at);
     metric.value = in.text();
     result.metrics.push_back(std::move(metric));
   }
