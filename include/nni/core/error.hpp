@@ -38,11 +38,11 @@ enum class Errc {
   internal               ///< a promise of the library itself was broken
 };
 
-/// Conditions to decide about retries: `error.code() == Condition::transient`.
+/// Conditions to decide whether to repeat a request: `error.code() == Condition::transient`.
 ///
-/// Codes of the system count as well: a resource that is used up for now (`EMFILE`, `ENFILE`, `EAGAIN`, `ENOMEM`, `ENOSPC`,
-/// `EDQUOT`), a device or network in trouble (`EIO`, `EROFS`, `ETIMEDOUT`, `ECONNREFUSED` and their like), and a program
-/// that is being replaced (`ETXTBSY`) are transient.
+/// Transient codes of the system: a resource used up for now (`EMFILE`, `ENFILE`, `EAGAIN`, `ENOMEM`, `ENOSPC`, `EDQUOT`), a
+/// failing device or network (`EIO`, `EROFS`, `ETIMEDOUT`, `ECONNREFUSED` and their like), a program being replaced (`ETXTBSY`).
+/// `Errc::storage_failed` is permanent: the same path fails again. A data store retries its own writes by another rule.
 enum class Condition {
   transient = 1,  ///< the same request may succeed later
   permanent       ///< the same request will fail again

@@ -39,7 +39,7 @@ void FileHandle<Files>::on_trouble(TroubleListener listener) {
 
 template <class Files>
 void FileHandle<Files>::give_up() {
-  store_->give_up();
+  store_->stop_retrying();
 }
 
 template <class Files>

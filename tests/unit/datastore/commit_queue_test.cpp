@@ -228,7 +228,7 @@ TEST_CASE("commit queue: who waits for a batch under way does not wait for the n
 TEST_CASE("commit queue: once it gave up, a failed write is thrown to all who wait, and from then on",
           "[datastore][commit_queue]") {
   Bench bench;
-  bench.queue->give_up();
+  bench.queue->stop_retrying();
   bench.run(bench.queue->written(bench.append(1)));
   bench.journal.record_fails = true;
 
@@ -249,7 +249,7 @@ TEST_CASE("commit queue: once it gave up, a failed write is thrown to all who wa
 
 TEST_CASE("commit queue: once it gave up, after a failed sync nothing is called synced", "[datastore][commit_queue]") {
   Bench bench;
-  bench.queue->give_up();
+  bench.queue->stop_retrying();
   bench.run(bench.queue->synced(bench.append(1)));
   bench.journal.sync_fails = true;
   const StorePosition at = bench.append(1);
@@ -265,7 +265,7 @@ TEST_CASE("commit queue: once it gave up, after a failed sync nothing is called 
 TEST_CASE("commit queue: once it gave up, one failure that passes costs no record, and a second one is final",
           "[datastore][commit_queue]") {
   Bench bench;
-  bench.queue->give_up();
+  bench.queue->stop_retrying();
   bench.journal.records_to_fail = 1;
 
   bench.run(bench.queue->synced(bench.append(1)));
@@ -314,7 +314,7 @@ TEST_CASE("commit queue: giving up in the middle of trouble tries once more", "[
   Bench bench;
   bench.journal.record_fails = true;
   bench.queue->on_trouble([&bench](const std::string& reason) {
-    if (!reason.empty()) bench.queue->give_up();
+    if (!reason.empty()) bench.queue->stop_retrying();
   });
 
   CHECK(bench.failure(bench.queue->written(bench.append(1))) == "no room");

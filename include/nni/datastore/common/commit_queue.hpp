@@ -16,15 +16,16 @@
 #include <nni/async/context.hpp>
 #include <nni/async/event.hpp>
 #include <nni/concepts/trouble.hpp>
+#include <nni/core/backoff.hpp>
 #include <nni/core/store_event.hpp>
 #include <nni/datastore/common/group_commit_policy.hpp>
 
 namespace nni::datastore::detail {
 
-/// Writes records somewhere. Its members block, and run on a pool: `record` and `tidy` one after the other, `sync`
-/// beside them, `recover` alone.
+/// Writes records to files. Its members block, and run on a pool: `record` and `tidy` one after the other, `sync`
+/// concurrently with them, `recover` alone.
 ///
-/// A member that fails with `Errc::storage_failed` is called again, after `recover`. Every other exception is final.
+/// A member that fails with `Errc::storage_failed` is retried after `recover`. Every other exception is final.
 class Recorder {
  public:
   Recorder() = default;
@@ -36,7 +37,7 @@ class Recorder {
   /// @param now  wall time
   virtual void record(std::span<const StoreEvent> events, TimePoint now) = 0;
 
-  /// Brings everything that was recorded before the call to the disk.
+  /// Syncs everything that was recorded before the call to the disk.
   virtual void sync() = 0;
 
   /// True when `tidy` should be called soon. Called on the executor, while nothing else runs.
@@ -45,20 +46,19 @@ class Recorder {
   /// Work that can wait until a batch is written.
   virtual void tidy() {}
 
-  /// Called after a member has failed and before anything is tried again: goes back to what was recorded last, so that
-  /// the same batch can be given once more, and makes up for syncs that have failed.
+  /// Called after a member has failed and before a retry: rolls back to what was recorded last, so that the same batch
+  /// can be recorded again, and repeats syncs that have failed.
   virtual void recover() {}
 };
 
-/// The way of a store's records from the executor to its recorder: a queue, gathered commits, positions, and those
-/// who wait for them.
+/// The queue of a store's records on their way from the executor to the recorder: group commit, positions, and waiters.
 ///
-/// Everything but the recorder's work happens on the executor. One batch is written at a time, with as many records
-/// as are there; syncs run beside, so that who waits for `written` does not wait for the disk.
+/// Everything but the recorder's work happens on the executor. One batch is written at a time, with all records that are
+/// queued; syncs run concurrently, so that waiters for `written` do not wait for the disk.
 ///
-/// When the recorder cannot write for now, everything stays in the queue, in order, and who waits goes on waiting; it is
-/// tried again after a pause that doubles from `first_pause` to `longest_pause`. A final failure, or one after
-/// `give_up`, is thrown to all who wait and will wait for what was not reached.
+/// When the recorder cannot write for now, everything stays in the queue, in order, and waiters keep waiting; the write is
+/// retried with exponential backoff from `first_pause` to `longest_pause`. A final failure, or one after
+/// `stop_retrying`, is thrown to all present and future waiters for what was not reached.
 class CommitQueue : public std::enable_shared_from_this<CommitQueue> {
  public:
   /// @param context   outlives the queue
@@ -68,13 +68,13 @@ class CommitQueue : public std::enable_shared_from_this<CommitQueue> {
   static constexpr Duration first_pause = std::chrono::milliseconds(100);
   static constexpr Duration longest_pause = std::chrono::seconds(10);
 
-  /// @param listener  told why records have to wait, and when that is over
+  /// @param listener  called with the reason when writing fails, and on recovery
   void on_trouble(TroubleListener listener) { listener_ = std::move(listener); }
 
-  /// Makes failures final from now on, after one more try: a call that fails once must not cost the last records.
-  void give_up();
+  /// Makes failures final from now on, after one more attempt: a call that fails once must not cost the last records.
+  void stop_retrying();
 
-  /// Queues records and returns the position behind them.
+  /// Queues records and returns the position after them.
   StorePosition append(std::span<const StoreEvent> events);
   StorePosition append(std::vector<StoreEvent>&& events);  // moves them; values may be large
 
@@ -107,11 +107,11 @@ class CommitQueue : public std::enable_shared_from_this<CommitQueue> {
   awaitable<void> hold();
   void take_batch();
   awaitable<void> commit();
-  void tell(const std::string& reason);
-  void over(bool& trouble);
+  void report(const std::string& reason);
+  void end_failure(bool& failing);
   awaitable<std::exception_ptr> attempt(std::function<void()> call);
-  awaitable<void> wait_out(std::exception_ptr trouble);
-  awaitable<void> rest();
+  awaitable<void> recover_from(std::exception_ptr error);
+  awaitable<void> wait_before_retry();
   awaitable<void> write_all();
   awaitable<void> sync_all();
   static awaitable<void> run_writing(std::shared_ptr<CommitQueue> self);
@@ -131,32 +131,32 @@ class CommitQueue : public std::enable_shared_from_this<CommitQueue> {
   std::vector<StoreEvent> queue_;
   std::vector<StoreEvent> batch_;  // the recorder's, while it runs
   std::uint64_t appended_ = 0;
-  std::uint64_t batch_end_ = 0;  // position behind the batch that is or was recorded last
+  std::uint64_t batch_end_ = 0;  // position after the batch that is or was recorded last
   std::uint64_t written_ = 0;
-  std::uint64_t sync_from_ = nobody;  // the lowest position that somebody wants synced by the next sync
+  std::uint64_t sync_from_ = nobody;  // the lowest position that waits for the next sync
   std::uint64_t sync_end_ = 0;        // position that the running or last sync covers
   std::uint64_t synced_ = 0;
 
-  // Who waits for the batch under way, and who for the next one; the roles change with each batch. So a commit
-  // wakes only those whom it concerns.
+  // Waiters for the batch in progress, and for the next one; the roles change with each batch. So a commit resumes only
+  // the waiters that it concerns.
   async::event written_turns_[2];
   std::size_t batch_turn_ = 0;
   async::event synced_turns_[2];
   std::size_t sync_turn_ = 0;
 
-  // While the recorder cannot write for now.
+  // Retries of a recorder that cannot write for now.
   TroubleListener listener_;
-  std::string told_;
-  bool record_in_trouble_ = false;
-  bool sync_in_trouble_ = false;
-  bool patient_ = true;
-  bool last_try_ = true;  // left to who is not patient
+  std::string reported_;
+  bool record_failing_ = false;
+  bool sync_failing_ = false;
+  bool may_retry_ = true;
+  bool last_attempt_left_ = true;  // after `stop_retrying`
   bool recovering_ = false;
-  int calls_ = 0;  // of the recorder, under way
-  Duration pause_ = first_pause;
+  int calls_ = 0;  // of the recorder, in progress
+  ExponentialBackoff backoff_{first_pause, longest_pause};
   async::event call_ended_;
   async::event recovered_;
-  async::event hurried_;
+  async::event retry_now_;
 
   std::exception_ptr failure_;
 };

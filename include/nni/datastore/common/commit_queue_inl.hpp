@@ -105,7 +105,7 @@ NNI_INLINE void CommitQueue::start_writing() {
 }
 
 NNI_INLINE void CommitQueue::start_syncing() {
-  // Not before the next sync would give somebody an answer.
+  // Not before the next sync would resume a waiter.
   if (sync_from_ > written_ || std::exchange(syncing_, true)) return;
   boost::asio::co_spawn(context_->executor(), run_syncing(shared_from_this()), boost::asio::detached);
 }
@@ -144,41 +144,41 @@ NNI_INLINE awaitable<void> CommitQueue::write_all() {
     }
     auto work = commit();
     co_await std::move(work);
-    if (record_in_trouble_ || failure_) continue;
+    if (record_failing_ || failure_) continue;
     start_syncing();
     if (!recorder_->wants_tidying()) continue;
     for (;;) {
       auto call = attempt(std::bind_front(&Recorder::tidy, recorder_.get()));
-      std::exception_ptr trouble = co_await std::move(call);
-      if (!trouble || failure_) break;
-      record_in_trouble_ = true;
-      auto patience = wait_out(std::move(trouble));
-      co_await std::move(patience);
+      std::exception_ptr error = co_await std::move(call);
+      if (!error || failure_) break;
+      record_failing_ = true;
+      auto recovery = recover_from(std::move(error));
+      co_await std::move(recovery);
     }
-    if (!failure_) over(record_in_trouble_);
+    if (!failure_) end_failure(record_failing_);
   }
 }
 
 NNI_INLINE awaitable<void> CommitQueue::sync_all() {
-  while (!failure_ && (sync_in_trouble_ || sync_from_ <= written_)) {
-    if (!sync_in_trouble_) {
+  while (!failure_ && (sync_failing_ || sync_from_ <= written_)) {
+    if (!sync_failing_) {
       sync_from_ = nobody;
       sync_end_ = written_;
       sync_turn_ = 1 - sync_turn_;
     }
     auto call = attempt(std::bind_front(&Recorder::sync, recorder_.get()));
-    std::exception_ptr trouble = co_await std::move(call);
-    if (trouble) {
-      sync_in_trouble_ = true;
-      auto patience = wait_out(std::move(trouble));
-      co_await std::move(patience);
+    std::exception_ptr error = co_await std::move(call);
+    if (error) {
+      sync_failing_ = true;
+      auto recovery = recover_from(std::move(error));
+      co_await std::move(recovery);
       continue;
     }
     if (failure_) break;
-    over(sync_in_trouble_);
+    end_failure(sync_failing_);
     synced_ = sync_end_;
     synced_turns_[sync_turn_].notify();
-    // Who was told and wants more has to say so first.
+    // Waiters that were resumed and want more enqueue it first.
     co_await boost::asio::post(context_->executor(), boost::asio::use_awaitable);
   }
 }
@@ -210,42 +210,42 @@ NNI_INLINE void CommitQueue::take_batch() {
 
 NNI_INLINE awaitable<void> CommitQueue::commit() {
   auto call = attempt(std::bind_front(&CommitQueue::record_batch, this, context_->clock().now()));
-  std::exception_ptr trouble = co_await std::move(call);
-  if (trouble) {
-    record_in_trouble_ = true;
-    auto patience = wait_out(std::move(trouble));
-    co_await std::move(patience);
+  std::exception_ptr error = co_await std::move(call);
+  if (error) {
+    record_failing_ = true;
+    auto recovery = recover_from(std::move(error));
+    co_await std::move(recovery);
     co_return;
   }
-  over(record_in_trouble_);
+  end_failure(record_failing_);
   written_ = batch_end_;
   policy_.committed();
   written_turns_[batch_turn_].notify();
 }
 
-// ---- trouble ----------------------------------------------------------------------------------------------------
+// ---- write failures ---------------------------------------------------------------------------------------------
 
-NNI_INLINE void CommitQueue::give_up() {
-  patient_ = false;
-  hurried_.notify();
+NNI_INLINE void CommitQueue::stop_retrying() {
+  may_retry_ = false;
+  retry_now_.notify();
 }
 
-NNI_INLINE void CommitQueue::tell(const std::string& reason) {
-  if (reason == told_) return;
+NNI_INLINE void CommitQueue::report(const std::string& reason) {
+  if (reason == reported_) return;
   if (reason.empty())
-    context_->log().info("datastore", "records are kept again; nothing was lost");
+    context_->log().info("datastore", "records are written again; nothing was lost");
   else
-    context_->log().error("datastore", "records have to wait: " + reason);
-  told_ = reason;
-  if (listener_) listener_(told_);
+    context_->log().error("datastore", "records cannot be written for now, and are kept in memory: " + reason);
+  reported_ = reason;
+  if (listener_) listener_(reported_);
 }
 
-NNI_INLINE void CommitQueue::over(bool& trouble) {
-  if (!trouble) return;
-  trouble = false;
-  if (record_in_trouble_ || sync_in_trouble_) return;
-  pause_ = first_pause;
-  tell({});
+NNI_INLINE void CommitQueue::end_failure(bool& failing) {
+  if (!failing) return;
+  failing = false;
+  if (record_failing_ || sync_failing_) return;
+  backoff_.reset();
+  report({});
 }
 
 // One call of the recorder; never while it recovers.
@@ -265,10 +265,11 @@ NNI_INLINE awaitable<std::exception_ptr> CommitQueue::attempt(std::function<void
   co_return failure;
 }
 
-// True for what may be over after a while.
-NNI_INLINE bool may_pass(const std::exception_ptr& trouble) {
+// A recorder calls everything that the file system refuses `storage_failed`, and the disk may have room again later. That
+// is no transient condition of a request (`Condition`): there, the same path would be refused again.
+NNI_INLINE bool is_retryable(const std::exception_ptr& failure) {
   try {
-    std::rethrow_exception(trouble);
+    std::rethrow_exception(failure);
   } catch (const Error& error) {
     return error.code() == make_error_code(Errc::storage_failed);
   } catch (...) {
@@ -276,10 +277,10 @@ NNI_INLINE bool may_pass(const std::exception_ptr& trouble) {
   }
 }
 
-// Ends when the call may be tried again, or when everything has failed.
-NNI_INLINE awaitable<void> CommitQueue::wait_out(std::exception_ptr trouble) {
+// Returns when the call may be retried, or when everything has failed.
+NNI_INLINE awaitable<void> CommitQueue::recover_from(std::exception_ptr error) {
   if (failure_) co_return;
-  if (!may_pass(trouble)) co_return fail(std::move(trouble));
+  if (!is_retryable(error)) co_return fail(std::move(error));
   // Of writing and syncing, the one that fails first recovers for both.
   if (recovering_) {
     while (recovering_) co_await recovered_.wait();
@@ -287,34 +288,33 @@ NNI_INLINE awaitable<void> CommitQueue::wait_out(std::exception_ptr trouble) {
   }
   recovering_ = true;
   while (calls_ > 0) co_await call_ended_.wait();
-  const std::exception_ptr first = trouble;  // what people should hear of; recovering may fail with less
-  while (trouble && !failure_) {
-    const bool hopeless = !patient_ && !std::exchange(last_try_, false);
-    if (hopeless || !may_pass(trouble)) {
-      fail(hopeless ? first : trouble);
+  const std::exception_ptr first = error;  // the cause, for people; what recovering fails with may be a consequence
+  while (error && !failure_) {
+    const bool hopeless = !may_retry_ && !std::exchange(last_attempt_left_, false);
+    if (hopeless || !is_retryable(error)) {
+      fail(hopeless ? first : error);
       break;
     }
-    tell(describe(trouble));
-    if (patient_) {
-      auto pause = rest();
-      co_await std::move(pause);
+    report(describe(error));
+    if (may_retry_) {
+      auto waiting = wait_before_retry();
+      co_await std::move(waiting);
     }
     try {
       auto work = async::offload(*context_, std::bind_front(&Recorder::recover, recorder_.get()));
       co_await std::move(work);
-      trouble = nullptr;
+      error = nullptr;
     } catch (...) {
-      trouble = std::current_exception();
+      error = std::current_exception();
     }
   }
   recovering_ = false;
   recovered_.notify();
 }
 
-NNI_INLINE awaitable<void> CommitQueue::rest() {
-  const Duration pause = std::exchange(pause_, std::min(2 * pause_, longest_pause));
+NNI_INLINE awaitable<void> CommitQueue::wait_before_retry() {
   try {
-    auto limited = async::with_timeout(context_->clock(), hurried_.wait(), pause);
+    auto limited = async::with_timeout(context_->clock(), retry_now_.wait(), backoff_.next());
     co_await std::move(limited);
   } catch (const Error& error) {
     if (error.code() != make_error_code(Errc::timed_out)) throw;
@@ -324,7 +324,7 @@ NNI_INLINE awaitable<void> CommitQueue::rest() {
 NNI_INLINE void CommitQueue::fail(std::exception_ptr failure) {
   if (failure_) return;
   failure_ = std::move(failure);
-  context_->log().error("datastore", "records can no longer be kept: " + describe(failure_));
+  context_->log().error("datastore", "records can no longer be written: " + describe(failure_));
   queue_.clear();
   wake();
   for (async::event& turn : written_turns_) turn.notify();

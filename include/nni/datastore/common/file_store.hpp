@@ -19,7 +19,7 @@
 
 namespace nni::datastore::detail {
 
-/// What opening the files of an experiment yields, made on the pool.
+/// The opened files of an experiment, made on the pool.
 template <class Recorder, class Reader>
 class OpenedFiles {
  public:
@@ -28,10 +28,10 @@ class OpenedFiles {
   std::unique_ptr<Recorder> recorder;  ///< null when read-only
   std::unique_ptr<Reader> reader;
   ExperimentSnapshot snapshot;
-  std::vector<std::string> remarks;  ///< what people should know of the files, for the log
+  std::vector<std::string> remarks;  ///< repairs of the files, for the log
 };
 
-/// The state of a store that keeps an experiment in files: what all of them have in common, on the executor.
+/// The state of a store that keeps an experiment in files, on the executor: the core of a `FileHandle`.
 ///
 /// @tparam Files  how the files are opened, written and read, all of it blocking and called on the pool:
 ///  - `Recorder`, a `detail::Recorder` with `finish(TimePoint)`, which comes last, and `interrupt()` for any thread;
@@ -48,7 +48,7 @@ class FileStore : public std::enable_shared_from_this<FileStore<Files>> {
 
   [[nodiscard]] const std::filesystem::path& directory() const noexcept { return directory_; }
 
-  /// Tells where one experiment has its files.
+  /// Sets where one experiment has its files.
   void place(std::filesystem::path home, ExperimentId id) {
     home_ = std::move(home);
     placed_ = std::move(id);
@@ -58,27 +58,27 @@ class FileStore : public std::enable_shared_from_this<FileStore<Files>> {
     listener_ = std::move(listener);
     if (queue_) queue_->on_trouble(listener_);
   }
-  void give_up() {
-    if (queue_) queue_->give_up();
+  void stop_retrying() {
+    if (queue_) queue_->stop_retrying();
   }
 
   awaitable<ExperimentSnapshot> open(Context& context, ExperimentId id);
   awaitable<void> close();
 
-  /// The queue. @throws Error  when the store is not open for writing
+  /// Returns the queue. @throws Error  when the store is not open for writing
   CommitQueue& queue();
 
   /// Runs a read on the pool, after everything that was appended before; reads run one at a time.
-  /// @param what      a member of the reader
+  /// @param member    of the reader
   /// @param argument  given to it
   /// @returns         its result
   template <class Result, class Argument>
-  awaitable<Result> read(Result (Reader::*what)(Argument), std::decay_t<Argument> argument);
+  awaitable<Result> read(Result (Reader::*member)(Argument), std::decay_t<Argument> argument);
 
  private:
   using Opened = OpenedFiles<Recorder, Reader>;
 
-  /// Sets a flag for a scope and tells who waits for its end.
+  /// Sets a flag for a scope and notifies those that wait for its end.
   class Turn {
    public:
     Turn(bool& flag, async::event& ended) : flag_(flag), ended_(ended) { flag_ = true; }
@@ -123,7 +123,7 @@ CommitQueue& FileStore<Files>::queue() {
 
 template <class Files>
 template <class Result, class Argument>
-awaitable<Result> FileStore<Files>::read(Result (Reader::*what)(Argument), std::decay_t<Argument> argument) {
+awaitable<Result> FileStore<Files>::read(Result (Reader::*member)(Argument), std::decay_t<Argument> argument) {
   const auto self = this->shared_from_this();
   require_open();
   if (queue_) {
@@ -134,7 +134,7 @@ awaitable<Result> FileStore<Files>::read(Result (Reader::*what)(Argument), std::
   require_open();
   const Turn turn(reading_, read_ended_);
   auto call = async::offload(
-      *context_, std::bind_front(what, reader_.get(), std::move(argument)),
+      *context_, std::bind_front(member, reader_.get(), std::move(argument)),
       std::bind_front(&Reader::interrupt, reader_.get()));
   co_return co_await std::move(call);
 }
@@ -166,7 +166,7 @@ awaitable<void> FileStore<Files>::close() {
   Context& context = *context_;
   std::exception_ptr failure;
   if (queue_) {
-    queue_->give_up();
+    queue_->stop_retrying();
     try {
       auto all = queue_->drained();
       co_await std::move(all);

@@ -8,14 +8,14 @@
 
 namespace nni::datastore::detail {
 
-/// Decides when queued records are committed: pure, given the times.
+/// Group commit: decides when queued records are committed. Pure, given the times.
 ///
-/// A commit costs as much as twenty records, so records that come fast are gathered. At low rates nothing waits.
-/// Above 500 records per second the queue is held for up to 2 ms or 256 records, but never for somebody who waits
-/// alone: as long as nothing else arrives while commits are waited for, holding gathers nothing and only delays the
-/// one that everything hangs on (one trial after the other). When others do arrive, a pause among them as long as eight
-/// usual gaps, 0.2 ms at most, ends the hold. Where that is shorter than a timer is exact, nothing is held: enough
-/// comes while the commit before is under way, and a hold would leave both sides idle.
+/// A commit costs as much as twenty records, so bursts are batched. At low rates nothing is delayed. Above 500 records per
+/// second the queue is held for up to 2 ms or 256 records, but never for a lone waiter: as long as no records arrive while
+/// a commit is waited for, holding batches nothing and only delays the one record that everything depends on (one trial
+/// after the other). When others do arrive, a gap between them of eight times the usual one, 0.2 ms at most, ends the
+/// hold. Where that is shorter than the resolution of a timer, nothing is held: enough arrives during the commit before,
+/// and a hold would leave both sides idle.
 class GroupCommitPolicy {
  public:
   static constexpr std::size_t enough = 256;
@@ -34,16 +34,16 @@ class GroupCommitPolicy {
     count(records, now);
   }
 
-  /// Somebody waits for what is queued now.
+  /// A waiter for what is queued now arrived.
   void waiting(SteadyPoint now) noexcept {
     waited_for_ = true;
     last_ = std::max(last_, now);
   }
 
-  /// Nothing more is to be gathered: a reader or a close waits.
+  /// Ends the hold: a reader or a close waits.
   void hurry() noexcept { hurried_ = true; }
 
-  /// The moment at which the queue should be committed; in the past: now.
+  /// Returns the time at which the queue should be committed; in the past: now.
   [[nodiscard]] SteadyPoint due(SteadyPoint now) const noexcept {
     const double records_per_second = rate(now);
     if (hurried_ || queued_ >= enough || records_per_second <= gathering_rate) return now;
@@ -88,13 +88,13 @@ class GroupCommitPolicy {
   }
 
   std::size_t queued_ = 0;
-  SteadyPoint first_{};  // when the oldest queued record came
-  SteadyPoint last_{};   // when the newest came, or somebody began to wait
+  SteadyPoint first_{};  // when the oldest queued record arrived
+  SteadyPoint last_{};   // when the newest record or waiter arrived
   bool waited_for_ = false;
   bool hurried_ = false;
   bool committing_for_somebody_ = false;
-  bool company_ = false;      // records came while somebody waited
-  int alone_ = alone_rounds;  // waits in a row during which nothing came
+  bool company_ = false;      // records arrived while somebody waited
+  int alone_ = alone_rounds;  // waits in a row during which nothing arrived
 
   SteadyPoint window_start_{};
   std::size_t in_window_ = 0;
