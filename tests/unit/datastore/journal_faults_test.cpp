@@ -207,7 +207,7 @@ TEST_CASE("journal: what a failed sync has lost is written once more from memory
   bench.clock.run(store.synced(store.append(trial(4))));
 
   REQUIRE(bench.told.size() == 2);
-  CHECK_THAT(bench.told[0], Catch::Contains("cannot bring") && Catch::Contains("nni.journal"));
+  CHECK_THAT(bench.told[0], Catch::Contains("cannot sync") && Catch::Contains("nni.journal"));
   CHECK(bench.told[1].empty());
   // What was read into memory before is no proof: another reader looks.
   CHECK(bench.clock.run(store.load(TrialId{3}))->final_value == "0.5");
@@ -225,7 +225,7 @@ TEST_CASE("journal: nothing is called synced while syncs fail", "[datastore][fau
   bench.files->fail_all(Call::sync, EIO);
   const StorePosition lost = store.append(trial(1));
   store.on_trouble([&store](const std::string&) { store.give_up(); });
-  CHECK_THAT(bench.failure(store.synced(lost), Errc::storage_failed), Catch::Contains("cannot bring"));
+  CHECK_THAT(bench.failure(store.synced(lost), Errc::storage_failed), Catch::Contains("cannot sync"));
   CHECK_FALSE(bench.failure(store.synced(lost), Errc::storage_failed).empty());
   CHECK_FALSE(bench.failure(store.close(), Errc::storage_failed).empty());
 }

@@ -186,7 +186,7 @@ TEST_CASE("sqlite: a directory that cannot be made is named", "[datastore][sqlit
   const Error error = refusal(runtime, Sqlite{{.directory = place.path() / "file"}});
 
   CHECK(error.code() == make_error_code(Errc::storage_failed));
-  CHECK_THAT(error.what(), Catch::Contains("cannot make the directory") && Catch::Contains("choose a directory"));
+  CHECK_THAT(error.what(), Catch::Contains("cannot create the directory") && Catch::Contains("choose a directory"));
 }
 
 TEST_CASE("sqlite: an id that is no name of a directory is refused", "[datastore][sqlite]") {

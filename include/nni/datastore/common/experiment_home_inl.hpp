@@ -6,28 +6,27 @@
 
 namespace nni::datastore::detail {
 
-NNI_INLINE Error storage_error(const std::string& what, boost::system::error_code reason) {
-  return Error(Errc::storage_failed, what + ": " + reason.message());
+NNI_INLINE Error storage_error(const std::string& message, boost::system::error_code reason) {
+  return Error(Errc::storage_failed, message + ": " + reason.message());
 }
 
 NNI_INLINE void sync_directory(const std::filesystem::path& directory, files::System& system) {
   if (const auto failure = files::sync_directory(system, directory))
-    throw storage_error("cannot bring " + directory.string() + " to the disk", failure);
-}
-
-NNI_INLINE void make_directories(const std::filesystem::path& wanted, files::System& system) {
-  if (const auto failure = files::make_directories(system, wanted))
-    throw Error(Errc::storage_failed, "cannot make the directory " + wanted.string() + ": " + failure.message() +
-                                          "; choose a directory that you may write");
+    throw storage_error("cannot sync " + directory.string() + " to the disk", failure);
 }
 
 NNI_INLINE void make_home(const std::filesystem::path& home, files::System& system) {
-  make_directories(home, system);
+  const auto make = [&system](const std::filesystem::path& directory) {
+    if (const auto failure = files::make_directories(system, directory))
+      throw Error(Errc::storage_failed, "cannot create the directory " + directory.string() + ": " + failure.message() +
+                                            "; choose a directory that you may write");
+  };
+  make(home);
   files::require_own_directory(home);
-  // Before it is made: nothing is made in what a link stands for.
+  // Checked first: nothing is created in the target of a link.
   if (const auto refused = files::check_directory(home / "db", false))
     throw storage_error("the directory " + (home / "db").string() + " cannot be used", refused);
-  make_directories(home / "db", system);
+  make(home / "db");
 }
 
 NNI_INLINE void refuse_beside(const std::filesystem::path& mine, const std::string& other) {

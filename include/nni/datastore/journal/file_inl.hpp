@@ -181,7 +181,7 @@ NNI_INLINE std::string JournalFile::open(const std::filesystem::path& path, cons
   // again, they are part of this one.
   if (found.synced < found.end) {
     write_again(found.synced, found.end);
-    if ((failure = file_.sync())) throw storage_error("cannot bring " + name + " to the disk", failure);
+    if ((failure = file_.sync())) throw storage_error("cannot sync " + name + " to the disk", failure);
   }
   // Nor does anything say that the name of the file ever got there.
   sync_directory(path.parent_path(), *system);
@@ -259,8 +259,7 @@ NNI_INLINE void JournalFile::take_back() noexcept {
 NNI_INLINE void JournalFile::sync() {
   const std::lock_guard one(syncing_);
   const std::uint64_t covered = committed_;
-  if (const auto failure = file_.sync())
-    throw storage_error("cannot bring " + path_.string() + " to the disk", failure);
+  if (const auto failure = file_.sync()) throw storage_error("cannot sync " + path_.string() + " to the disk", failure);
   synced_ = covered;
 }
 
