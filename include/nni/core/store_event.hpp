@@ -31,7 +31,7 @@ class ProfileChanged {
   std::uint64_t seed = 0;  ///< of everything that is drawn
   ExperimentStatus status = ExperimentStatus::initialized;  ///< in force from now on
   std::string message;                                      ///< why it is in `error`
-  Duration exec_duration{};                                 ///< active time so far; goes on after a resume
+  Duration exec_duration{};                                 ///< active time so far, summed over resumes
   TimePoint start_time{};                                   ///< first start, wall clock
   std::optional<TimePoint> end_time;                        ///< absent while it runs
   std::uint64_t next_sequence = 0;                          ///< sequence id of the next trial
@@ -68,13 +68,13 @@ class RunIntended {
   TimePoint at{};       ///< when, by the wall clock
 };
 
-/// A run has begun.
+/// A run has started.
 class RunStarted {
  public:
   RunStarted() = default;
-  /// @param event  as the training service told it
+  /// @param event  as the training service reported it
   explicit RunStarted(JobStarted event) : started(std::move(event)) {}
-  JobStarted started;  ///< as the training service told it
+  JobStarted started;  ///< as the training service reported it
 };
 
 /// A trial reported a value. Run, kind, sequence and text together are unique.
@@ -92,7 +92,7 @@ class RetryState {
  public:
   RetryState() = default;
   std::uint32_t retries = 0;  ///< retries used up, including the one that follows the last end
-  std::uint32_t losses = 0;   ///< losses that were repeated without using up a retry, likewise
+  std::uint32_t losses = 0;   ///< losses that were repeated without using up a retry
   Duration pause{};           ///< wait between the last end and the next attempt; zero: none
 };
 
@@ -116,10 +116,10 @@ class ResultImported {
   Parameters parameters;        ///< what was tried, verbatim
   double value = 0.0;           ///< its final result, finite
   std::vector<double> history;  ///< intermediate results, oldest first; may be empty
-  std::uint64_t after = 0;      ///< trials that were ordered before it was told to the advisor
+  std::uint64_t after = 0;      ///< trials that were ordered before the advisor learned of it
 };
 
-/// What a data store records, in order. Replaying the events rebuilds the ledger exactly.
+/// A record of a data store. Replaying the events in order rebuilds the ledger exactly.
 using StoreEvent =
     std::variant<ProfileChanged, TrialOrdered, RunIntended, RunStarted, MetricReceived, RunEnded, ResultImported>;
 
@@ -148,7 +148,7 @@ class UnfinishedTrial : public RetryState {
   std::optional<JobEnd> last_end;          ///< how that ended
 };
 
-/// What a data store knows when it is opened. Empty for a new experiment.
+/// The contents of a data store when it is opened. Empty for a new experiment.
 class ExperimentSnapshot {
  public:
   ExperimentSnapshot() = default;
@@ -163,16 +163,16 @@ class ExperimentSnapshot {
 
 /// A page of trials to read.
 struct TrialQuery {
-  TrialId after{};                            ///< trials behind this one; zero: from the start
+  TrialId after{};                            ///< trials after this one; zero: from the start
   std::size_t limit = 1000;                   ///< at most so many
   std::optional<TrialJobStatus> status = {};  ///< only trials in this state
 
   /// Instead of the order of ids: the best final values first, by this direction, of trials with a finite one in
-  /// `status` (absent: SUCCEEDED); equal ones by id. `after` does not count. What has not ended has no result
+  /// `status` (absent: SUCCEEDED); equal ones by id. `after` is ignored. Unfinished trials have no result
   /// yet: a `status` that is not terminal gives an empty page.
   std::optional<Direction> best = {};
 
-  bool histories = false;  ///< also the intermediate numbers of each trial, for who reads many; not with `best`
+  bool histories = false;  ///< include each trial's intermediate values, for bulk readers; not with `best`
 };
 
 /// A page of trials.
@@ -180,7 +180,7 @@ class TrialPage {
  public:
   TrialPage() = default;
   std::vector<TrialJobDetail> trials;  ///< in the order of their ids, or as `TrialQuery::best` says
-  bool more = false;                   ///< there are further trials behind the last one
+  bool more = false;                   ///< there are further trials after the last one
 
   /// With `TrialQuery::histories`, for each trial: the finite numbers among the intermediate results of its last attempt,
   /// in their order. A store may leave it empty; then `metrics` is asked for each trial.

@@ -15,7 +15,7 @@
 
 namespace nni::datastore {
 
-/// What a conversion has copied.
+/// The counts of a conversion.
 class Converted {
  public:
   Converted() = default;
@@ -28,14 +28,14 @@ class Converted {
 
 namespace detail {
 
-/// The events that make a trial what it is: recorded elsewhere, they give the same trial there.
-/// @param trial   as a store tells it
-/// @param values  all of it
-/// @param open    what the snapshot says of it; null for a trial that has ended
+/// Returns the events of a trial: recorded in another store, they give the same trial there.
+/// @param trial   as a store returns it
+/// @param values  all values of the trial
+/// @param open    the trial in the snapshot; null for a trial that has ended
 [[nodiscard]] std::vector<StoreEvent> events_of(
     const TrialJobDetail& trial, const std::vector<Metric>& values, const UnfinishedTrial* open);
 
-/// What is recorded first, so that nobody takes half an experiment for a whole one.
+/// Returns the profile that is recorded first, so that half a copy is not taken for a whole experiment.
 [[nodiscard]] ProfileChanged unfinished_copy(const ProfileChanged& profile);
 
 /// Refuses to call a copy complete that lacks trials.
@@ -54,7 +54,7 @@ awaitable<Converted> copy_all(From& from, To& to, const ExperimentSnapshot& snap
     const TrialPage page = co_await std::move(reading);
     bool is_last = !page.more;
     for (const TrialJobDetail& trial : page.trials) {
-      // An experiment that runs goes on meanwhile: later trials are left out, and what was open may not be any more.
+      // A running experiment continues meanwhile: later trials are left out, and open ones may have ended.
       is_last = is_last || trial.trial.number >= snapshot.trials;
       if (trial.trial.number > snapshot.trials) break;
       auto listing = from.metrics(trial.trial);
@@ -96,7 +96,7 @@ awaitable<Converted> convert_between(Context& context, From& from, To& to, Exper
     auto making = to.open(context, id);
     const ExperimentSnapshot there = co_await std::move(making);
     is_open = true;
-    // Nothing runs that could be paused meanwhile: who converts is told at once that there is no room.
+    // No trials run that could be paused meanwhile: a full disk is reported at once.
     if constexpr (requires { to.give_up(); }) to.give_up();
     if (there.exists)
       throw Error(Errc::already_exists,
@@ -125,9 +125,9 @@ awaitable<Converted> convert_between(Context& context, From& from, To& to, Exper
 }  // namespace detail
 
 /// Copies an experiment from one data store into another: profile, search space and seed, every trial with its
-/// attempts, parameters and values, and what of it has not ended. A resume from the copy goes on like one from the
-/// original. Of attempts before a trial's last one, what data stores tell is copied: their values. Of an experiment
-/// that runs, the trials that there were when the copy began are copied, each as it is when its turn comes.
+/// attempts, parameters and values, finished or not. A resume from the copy continues like one from the original. Of the
+/// attempts before a trial's last one, the values are copied: data stores return no more. Of a running experiment, the
+/// trials that existed when the copy began are copied, each in its state at that moment.
 ///
 /// @code
 /// using namespace nni::datastore;
@@ -135,9 +135,9 @@ awaitable<Converted> convert_between(Context& context, From& from, To& to, Exper
 /// @endcode
 ///
 /// @param from  is not changed; opened read-only, it may be in use by a process that runs
-/// @param to    must not know the experiment. When the copy fails, what is in it is marked as an experiment in `error`
+/// @param to    must not have the experiment. When the copy fails, its experiment is marked with the status `error`
 /// @param id    of the experiment, in both
-/// @returns     what was copied, once all of it is synced
+/// @returns     the counts, once everything is synced
 /// @throws Error  `Errc::not_found` when there is nothing to copy, `Errc::already_exists` when the target has it, and
 ///                what the stores throw
 template <class From, class To>

@@ -5,7 +5,7 @@
 
 namespace nni::datastore::detail {
 
-/// How a run ended, as far as its trial tells.
+/// Returns how a run ended, as far as its trial shows.
 NNI_INLINE JobEnd end_of(const TrialJobDetail& trial) {
   if (trial.exit_code) return JobEnd(EndKind::exited, *trial.exit_code, trial.message);
   if (trial.signal) return JobEnd(EndKind::signalled, *trial.signal, trial.message);
@@ -42,7 +42,7 @@ NNI_INLINE void add_last_run(std::vector<StoreEvent>& events, RunId run, const T
     start_fields(started, trial, [](auto& told, const auto& known) { told = known; });
     events.emplace_back(RunStarted(std::move(started)));
   }
-  // A final value that came too late to count was recorded behind the end.
+  // A final value that arrived too late to count was recorded after the end.
   const bool is_late = is_terminal(trial.status) && !trial.final_value;
   const auto add = [&](bool late) {
     for (const Metric& value : values)
@@ -51,7 +51,7 @@ NNI_INLINE void add_last_run(std::vector<StoreEvent>& events, RunId run, const T
   };
   add(false);
   if (intent == nullptr) {
-    // A run of which no more is known than that it had begun cannot be adopted: the trial waits for its next attempt.
+    // A run of which only the start is known cannot be adopted: the trial waits for its next attempt.
     const TrialJobStatus status = is_terminal(trial.status) ? trial.status : TrialJobStatus::waiting;
     RunEnded end = ended(run, end_of(trial), status, trial.end_time.value_or(begun));
     if (open != nullptr) {

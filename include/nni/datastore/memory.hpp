@@ -12,12 +12,12 @@ namespace nni::datastore {
 
 /// Keeps records in this process: the default of an experiment.
 ///
-/// Nothing survives the process, so `written` and `synced` return at once and their promise is empty. The history
-/// is held, about 50 bytes for each finished trial beside the texts of its parameters and values; a trial that has
-/// not ended takes about a kilobyte.
+/// Nothing survives the process, so `written` and `synced` return at once and promise nothing. The whole history is in
+/// memory: about 50 bytes for each finished trial besides the texts of its parameters and values, and about a kilobyte
+/// for a trial that has not ended.
 ///
-/// The records stay in the object: opened again with the same id, it goes on with them; with another id, it
-/// begins anew.
+/// The records stay in the object: opened again with the same id, it continues with them; opened with another id, it
+/// starts empty.
 class Memory {
  public:
   using role = role::data_store;
@@ -43,13 +43,13 @@ class Memory {
   /// Returns at once. @throws Error  `Errc::closed` when it is not open
   NNI_LAZY [[nodiscard]] awaitable<void> synced(StorePosition at);
 
-  /// Everything known of one trial; nothing for an unknown one.
+  /// Returns everything known of one trial; nothing for an unknown one.
   NNI_LAZY [[nodiscard]] awaitable<std::optional<TrialJobDetail>> load(TrialId trial);
 
-  /// A page of trials.
+  /// Returns a page of trials.
   NNI_LAZY [[nodiscard]] awaitable<TrialPage> page(TrialQuery query);
 
-  /// The values of one trial: attempt by attempt, in the order of arrival.
+  /// Returns the values of one trial: attempt by attempt, in the order of arrival.
   NNI_LAZY [[nodiscard]] awaitable<std::vector<Metric>> metrics(TrialId trial);
 
   /// Ends the use of this store; its records stay until it is destroyed.

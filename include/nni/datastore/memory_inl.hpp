@@ -133,7 +133,7 @@ class Memory::Records {
       if (entry.state.is_current(metric.run)) entry.state.seen.insert(metric);
   }
 
-  /// A value of a run that has ended, so nobody tracks what of it is known.
+  /// Keeps a value of a run that has ended, whose known values are tracked no longer.
   void keep_late(const Metric& metric) {
     const auto is_same = [&metric](const Metric& known) {
       return known.run == metric.run && known.kind == metric.kind && known.sequence == metric.sequence &&
@@ -195,8 +195,7 @@ class Memory::Records {
   }
 
   static Error unknown(TrialId trial) {
-    return Error(
-        Errc::internal, "a record speaks of trial " + to_string(trial) + ", which was never ordered or has ended");
+    return Error(Errc::internal, "a record names trial " + to_string(trial) + ", which was never ordered or has ended");
   }
 
   bool has_profile_ = false;

@@ -85,9 +85,8 @@ TEST_CASE("journal: a trial whose number skips others makes no room for them", "
   script.ordered(60'000'000);
   ForeignJournal journal(script.events());
 
-  CHECK_THAT(
-      corruption_of([&] { journal.open(); }),
-      Catch::Contains("cannot be understood in line 2") && Catch::Contains("trial 60000000 is ordered behind 0"));
+  CHECK_THAT(corruption_of([&] { journal.open(); }),
+             Catch::Contains("cannot be understood in line 2") && Catch::Contains("trial 60000000 is ordered after 0"));
 }
 
 TEST_CASE("journal: an attempt behind which numbers end is refused", "[datastore][journal][damage]") {

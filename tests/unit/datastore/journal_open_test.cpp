@@ -102,7 +102,7 @@ TEST_CASE("journal: a tail that is torn at any byte is cut at the last whole rec
     REQUIRE(found.by_status[static_cast<std::size_t>(TrialJobStatus::succeeded)] == 1);
     REQUIRE(found.trials == (size > whole.find('\n', second) ? 2U : 1U));
     REQUIRE(bench.log.size() == (is_whole ? 0U : 1U));
-    if (!is_whole) REQUIRE_THAT(bench.log[0], Catch::Contains("it was cut behind its last whole record"));
+    if (!is_whole) REQUIRE_THAT(bench.log[0], Catch::Contains("it was cut after its last whole record"));
     const std::string left = bench.bytes();
     REQUIRE(left == whole.substr(0, left.size()));
   }
@@ -183,7 +183,7 @@ TEST_CASE("journal: damage in what was on the disk once is refused, and nothing 
   const std::string sentence = bench.refusal(Errc::store_corrupt);
   INFO(sentence);
   CHECK_THAT(sentence, Catch::Contains("(byte " + std::to_string(line) + ")"));
-  CHECK_THAT(sentence, Catch::Contains("its checksum does not fit"));
+  CHECK_THAT(sentence, Catch::Contains("its checksum does not match"));
   CHECK_THAT(sentence, Catch::Contains("truncate -s " + std::to_string(line)));
   CHECK(bench.bytes() == damaged);
   CHECK_FALSE(std::filesystem::exists(bench.place.path() / "abc" / "owner"));
@@ -205,7 +205,7 @@ TEST_CASE("journal: what is no journal of this version is refused with the reaso
   }
   SECTION("a later version") {
     other.replace(other.find("\"version\":1"), 11, "\"version\":2");
-    expected = "is a journal of version 2, and this library knows 1";
+    expected = "is a journal of version 2, and this library supports 1";
   }
   SECTION("a damaged first line") {
     other[2] = '~';

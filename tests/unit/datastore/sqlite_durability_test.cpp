@@ -188,7 +188,7 @@ TEST_CASE("sqlite: a log that lost pages in a failed sync fails the store for go
   const std::string sentence = bench.failure(bench.store.synced(StorePosition{10}), Errc::store_corrupt);
 
   CHECK_THAT(sentence, Catch::Contains("nni.sqlite-wal") && Catch::Contains("the disk has lost what was written") &&
-                           Catch::Contains("goes on from what was synced"));
+                           Catch::Contains("continues from what was synced"));
   CHECK(bench.failure(bench.store.synced(StorePosition{10}), Errc::store_corrupt) == sentence);
   CHECK(bench.failure(bench.store.written(bench.append(3)), Errc::store_corrupt) == sentence);
   CHECK(bench.failure(bench.store.synced(StorePosition{5})).empty());

@@ -10,13 +10,13 @@
 
 namespace nni::datastore::detail {
 
-/// Which file a name stands for. A file that was removed can still be written to, and nobody will ever find it: this
-/// notices.
+/// The identity of the file behind a name. A removed file can still be written to, and its data is lost on close: this
+/// detects it.
 class FileIdentity {
  public:
   explicit FileIdentity(const std::filesystem::path& file) : known_(find(file, now_)) {}
 
-  /// @throws Error  `Errc::not_found` when the name stands for another file now, or for none
+  /// @throws Error  `Errc::not_found` when the name belongs to another file now, or to none
   void require(const std::filesystem::path& file) const {
     struct stat found{};
     if (known_ && find(file, found) && found.st_ino == now_.st_ino && found.st_dev == now_.st_dev) return;
@@ -24,7 +24,7 @@ class FileIdentity {
         Errc::not_found,
         file.string() +
             " was removed or replaced while the experiment ran; nothing more can be recorded, "
-            "and what it held is gone unless you have a copy");
+            "and its records are lost unless you have a copy");
   }
 
  private:

@@ -7,12 +7,12 @@
 
 namespace nni::datastore::detail {
 
-/// A process, as far as people and a restarted manager need to know it.
+/// The identity of a process, for people and for a restarted manager.
 class Owner {
  public:
   Owner() = default;
 
-  /// This process, now.
+  /// Returns the identity of this process.
   [[nodiscard]] static Owner current();
 
   std::string host;
@@ -22,10 +22,10 @@ class Owner {
   TimePoint since{};  ///< when the process began
 };
 
-/// Makes this process the only one that writes an experiment.
+/// The lock of an experiment: this process is the only one that writes it.
 ///
 /// A file `owner` in the experiment's directory is locked for as long as this object lives; the lock dies with the
-/// process, whatever kills it. The file says who holds it, for the message that others get.
+/// process, whatever kills it. The file names the owner, for the error message of other processes.
 class OwnerLock {
  public:
   OwnerLock() = default;

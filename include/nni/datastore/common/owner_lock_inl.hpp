@@ -19,7 +19,7 @@
 
 namespace nni::datastore::detail {
 
-/// The first line of a text that a descriptor gives, as far as it is worth showing; closes it.
+/// Returns the first line that a descriptor reads, at most 4 KiB, and closes it.
 NNI_INLINE std::string first_line(int descriptor) {
   std::string text;
   static_cast<void>(files::read_and_close(descriptor, 4096, false, text));
@@ -27,10 +27,10 @@ NNI_INLINE std::string first_line(int descriptor) {
 }
 NNI_INLINE std::string first_line(const char* file) { return first_line(files::open_any(file, O_RDONLY)); }
 
-/// The start of this process: the kernel counts ticks since the start of the machine.
+/// Returns the start time of this process: the kernel counts ticks since the boot of the machine.
 NNI_INLINE TimePoint process_start() {
   std::string line = first_line("/proc/self/stat");
-  // The name in parentheses may hold blanks and parentheses itself; the start is the 20th field behind it.
+  // The name in parentheses may contain blanks and parentheses itself; the start is the 20th field after it.
   line.erase(0, line.rfind(')') + 1);
   std::istringstream fields(line);
   std::string field;
@@ -66,7 +66,7 @@ NNI_INLINE std::string owner_text(const Owner& owner) {
   return to_json_text(json::value(std::move(text))) + "\n";
 }
 
-/// Who holds a lock, for people. The file may be empty when its owner has only just made it.
+/// Describes the owner of a lock, for people. The file may be empty when its owner has just created it.
 NNI_INLINE std::string describe_owner(const std::filesystem::path& file) {
   boost::system::error_code failure;
   const json::value parsed = parse_json(first_line(files::open_own(file.c_str(), O_RDONLY)), failure);
@@ -103,7 +103,7 @@ NNI_INLINE OwnerLock::OwnerLock(const std::filesystem::path& directory) : path_(
           Errc::in_use, "experiment " + directory.filename().string() + " is in use by " + describe_owner(path_) +
                             "; stop that process first, or open the experiment read-only");
     }
-    // Its last owner removes the file while it still holds the lock: what was locked may be gone by now.
+    // The last owner removes the file while it still holds the lock: the locked file may be unlinked by now.
     struct stat locked{};
     struct stat named{};
     if (::fstat(file, &locked) == 0 && ::lstat(path_.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&

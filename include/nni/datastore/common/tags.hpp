@@ -13,7 +13,7 @@ namespace nni::datastore::detail {
 [[nodiscard]] std::string tags_text(const std::vector<std::string>& tags);
 
 /// The inverse of `tags_text`.
-/// @returns nothing for what is no JSON list of strings
+/// @returns nothing for a text that is no JSON list of strings
 [[nodiscard]] std::optional<std::vector<std::string>> parse_tags(std::string_view text);
 
 }  // namespace nni::datastore::detail

@@ -21,8 +21,8 @@ class TrialState : public RetryState {
   void started(const RunStarted& event);
   void ended(const RunEnded& event);
 
-  /// A value of the current attempt.
-  /// @returns false when it had arrived before: then nothing changes
+  /// Records a value of the current attempt.
+  /// @returns false for a duplicate, which changes nothing
   bool received(const Metric& metric);
 
   /// Returns the trial as a snapshot lists it.

@@ -17,15 +17,15 @@ NNI_INLINE void TrialState::ordered(const TrialOrdered& event) {
 }
 
 NNI_INLINE void TrialState::intended(const RunIntended& event) {
-  // Whoever opens a trial again after its end gives it all of its retries.
+  // A trial that is reopened after its end gets all of its retries again.
   if (is_terminal(detail.status)) static_cast<RetryState&>(*this) = {};
   if (has_run) {
-    // What the last attempt left behind does not describe this one.
+    // The results of the last attempt do not describe this one.
     detail.start_time.reset();
     detail.final_value.reset();
     start_fields(JobStarted(), detail, [](const auto& none, auto& known) { known = none; });
     detail.message.clear();
-    // It may have ended for good, and is tried again because somebody asked.
+    // It may have ended, and is retried on request.
     detail.end_time.reset();
     detail.exit_code.reset();
     detail.signal.reset();
@@ -55,7 +55,7 @@ NNI_INLINE void TrialState::started(const RunStarted& event) {
 
 NNI_INLINE bool TrialState::received(const Metric& metric) {
   if (!seen.insert(metric)) return false;
-  // A value that comes after the end is kept, but the outcome was told without it.
+  // A value that arrives after the end is kept, but the outcome was reported without it.
   if (metric.kind == MetricKind::final && !detail.final_value && !is_terminal(detail.status))
     detail.final_value = metric.value;
   return true;

@@ -21,20 +21,20 @@ namespace nni::datastore::detail {
 
 /// The file of a journal: opens it at its last whole record, appends, syncs. Blocking.
 ///
-/// Lines come in batches, which count once they are committed. What was committed and is not on the disk for certain
-/// is held in memory as well: a system that could not bring bytes to the disk may drop them, and call them clean.
+/// Lines are appended in batches, which count once they are committed. Committed bytes that are not certain to be on the
+/// disk are held in memory as well: after a failed sync the system may drop them and mark their pages clean.
 class JournalFile {
  public:
-  /// Called for each line behind the first.
+  /// Called for each line after the first.
   using Visitor = std::function<void(JournalLine& line, std::uint64_t offset)>;
 
   JournalFile() = default;
 
   /// Opens a file for writing, makes it when it is missing, and reads it through.
   ///
-  /// A tail that a crash has torn is cut off. A damaged line that was on the disk once is no such tail: then the file is
+  /// A tail that a crash has torn is cut off. A damaged line that was synced once is no such tail: then the file is
   /// refused and stays as it is.
-  /// @returns  what people should know of a tail that was cut off, empty as a rule
+  /// @returns  a sentence about a tail that was cut off, for the log; usually empty
   /// @throws Error  `Errc::store_corrupt` saying which line cannot be understood and why; `Errc::storage_failed`
   std::string open(const std::filesystem::path& path, const ExperimentId& id, std::shared_ptr<files::System> system,
                    const Visitor& visit);
@@ -53,46 +53,46 @@ class JournalFile {
   /// Bytes that were committed and are not on the disk for certain.
   [[nodiscard]] std::uint64_t unsynced() const noexcept { return committed_ - synced_; }
 
-  /// How often bytes were taken out of the file: others stand in their place then.
+  /// How often bytes were removed from the file: cached blocks are stale then.
   [[nodiscard]] std::uint64_t cuts() const noexcept { return cuts_; }
 
   /// Hands whole lines to the kernel.
-  /// @throws Error  `Errc::storage_failed`; then `take_back` is due
+  /// @throws Error  `Errc::storage_failed`; call `take_back` then
   void append(std::string_view lines);
 
-  /// What was appended since the last commit counts from now on.
+  /// Commits what was appended since the last commit.
   void commit();
 
-  /// Forgets what was appended since the last commit. Nothing is written before `mend`.
+  /// Discards what was appended since the last commit. Nothing is written before `repair`.
   void take_back() noexcept;
 
-  /// Brings what was committed before the call to the disk. May run beside the other members, but for `mend`.
-  /// @throws Error  `Errc::storage_failed`, from then on each time until `mend`
+  /// Syncs what was committed before the call to the disk. May run concurrently with the other members, except `repair`.
+  /// @throws Error  `Errc::storage_failed`, from then on each time until `repair`
   void sync();
 
-  /// Makes up for calls that have failed: cuts off what was taken back, writes once more what a failed sync may have
-  /// lost, and syncs both.
+  /// Recovers from calls that have failed: cuts off what was taken back, rewrites what a failed sync may have lost, and
+  /// syncs both.
   /// @throws Error  `Errc::storage_failed`; it may be called again
-  void mend();
+  void repair();
 
-  /// Reads what was committed through once more.
-  /// @throws Error  `Errc::store_corrupt` when that is not what was written; `Errc::storage_failed`
+  /// Reads all committed lines again.
+  /// @throws Error  `Errc::store_corrupt` when the bytes are not those that were written; `Errc::storage_failed`
   void read_again(const Visitor& visit) const;
 
   [[nodiscard]] const files::File& file() const noexcept { return file_; }
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
 
  private:
-  /// What reading through has found.
+  /// The result of reading the whole file.
   struct Scan {
-    std::uint64_t end = 0;          ///< behind the last whole line
-    std::uint64_t synced = 0;       ///< the farthest mark
-    std::uint64_t size = 0;         ///< bytes in the file
-    std::uint64_t lines = 0;        ///< whole ones
-    bool has_lines_behind = false;  ///< behind them follows more than one torn line
+    std::uint64_t end = 0;         ///< after the last whole line
+    std::uint64_t synced = 0;      ///< the farthest mark
+    std::uint64_t size = 0;        ///< bytes in the file
+    std::uint64_t lines = 0;       ///< whole ones
+    bool has_lines_after = false;  ///< more than one torn line follows
   };
 
-  /// @param limit  bytes behind this place are no part of the file
+  /// @param limit  end of the part that is read
   Scan scan(const Visitor& visit, std::uint64_t limit = ~std::uint64_t{0}) const;
   void check_header(std::string_view line, bool is_whole) const;
   [[nodiscard]] std::string keep_aside(std::uint64_t from, std::uint64_t to) const;
@@ -108,12 +108,12 @@ class JournalFile {
   std::atomic<std::uint64_t> synced_ = 0;
   std::atomic<std::uint64_t> cuts_ = 0;
   std::mutex syncing_;  // of two syncs that overlap, one could miss that the other has failed
-  std::string tail_;    // the bytes from `tail_begin_`, which is not behind `synced_`, to the end
+  std::string tail_;    // the bytes from `tail_begin_`, which is at most `synced_`, to the end
   std::uint64_t tail_begin_ = 0;
-  bool is_torn_ = false;  // behind the last commit there may be bytes, or were on the disk
+  bool is_torn_ = false;  // there may be bytes after the last commit, in the file or on the disk
 };
 
-/// Reads single lines of a journal, with the blocks around them kept for the next ones: 2 MiB. For one thread.
+/// Reads single lines of a journal through a cache of 2 MiB. For one thread.
 class JournalLines {
  public:
   /// @param journal  outlives this object

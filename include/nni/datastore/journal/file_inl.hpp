@@ -13,7 +13,7 @@
 
 namespace nni::datastore::detail {
 
-/// Bytes of a line at most: a file of somebody else may hold one that never ends.
+/// Maximum size of a line: a foreign file may have one without an end.
 inline constexpr std::size_t longest_line = 64 * 1024 * 1024;
 
 /// Gives the lines of a file one after the other.
@@ -78,7 +78,7 @@ class JournalLineSource {
   std::uint64_t offset_ = 0;
 };
 
-/// True for a line that says that a place was on the disk once. The line itself may have moved: it knows its place.
+/// Whether a line states that a place was synced once. The line itself may have moved: it records its own place.
 NNI_INLINE bool vouches_for(std::string_view line, std::uint64_t place) {
   const auto parsed = parse_journal_line(line.substr(std::min(line.size(), journal_sum_size)));
   return parsed && parsed->synced > place && checked_line(line, parsed->here);
@@ -96,11 +96,11 @@ NNI_INLINE void JournalFile::check_header(std::string_view line, bool is_whole) 
     throw Error(Errc::store_corrupt, name + " is not a journal of this library; move it away to begin a new one");
   if (*version != journal_version)
     throw Error(Errc::store_corrupt,
-                name + " is a journal of version " + std::to_string(*version) + ", and this library knows " +
+                name + " is a journal of version " + std::to_string(*version) + ", and this library supports " +
                     std::to_string(journal_version) + "; use the release that wrote it");
   if (!is_whole || !checked_line(line, 0))
-    throw Error(Errc::store_corrupt,
-                name + " is damaged in line 1: its checksum does not fit; bring the file back from a copy");
+    throw Error(
+        Errc::store_corrupt, name + " is damaged in line 1: its checksum does not match; restore the file from a copy");
 }
 
 NNI_INLINE JournalFile::Scan JournalFile::scan(const Visitor& visit, std::uint64_t limit) const {
@@ -118,8 +118,8 @@ NNI_INLINE JournalFile::Scan JournalFile::scan(const Visitor& visit, std::uint64
       throw Error(
           Errc::store_corrupt,
           "the journal " + path_.string() + " is damaged in " + place_of(result.lines + 1, *damaged) +
-              ": its checksum does not fit, and it was on the disk once, so no crash explains it; bring the file back "
-              "from a copy, or cut it there to go on without what follows: truncate -s " +
+              ": its checksum does not match, and it was synced once, so no crash explains it; restore the file "
+              "from a copy, or cut it there to continue without what follows: truncate -s " +
               std::to_string(*damaged) + " " + path_.string());
     }
     const auto json = checked_line(line, offset);
@@ -144,7 +144,7 @@ NNI_INLINE JournalFile::Scan JournalFile::scan(const Visitor& visit, std::uint64
   }
   if (result.lines == 1) result.end = damaged ? *damaged : source.offset();
   result.size = source.size();
-  result.has_lines_behind = damaged.has_value();
+  result.has_lines_after = damaged.has_value();
   return result;
 }
 
@@ -169,12 +169,12 @@ NNI_INLINE std::string JournalFile::open(const std::filesystem::path& path, cons
   const Scan found = scan(visit);
   std::string remark;
   if (found.size > found.end) {
-    const std::string aside = found.has_lines_behind ? keep_aside(found.end, found.size) : std::string();
-    // On the disk before anything is written behind the cut: no loss of power may join old bytes to new ones.
+    const std::string aside = found.has_lines_after ? keep_aside(found.end, found.size) : std::string();
+    // Synced before anything is written after the cut: no loss of power may join old bytes to new ones.
     if ((failure = file_.truncate(found.end))) throw storage_error("cannot shorten " + name, failure);
     if ((failure = file_.sync())) throw storage_error("cannot shorten " + name, failure);
     remark = "the journal " + name + " ended in " + std::to_string(found.size - found.end) +
-             " bytes that a crash or a loss of power had left unfinished; it was cut behind its last whole record, " +
+             " bytes that a crash or a loss of power had left unfinished; it was cut after its last whole record, " +
              std::to_string(found.lines) + " lines, " + std::to_string(found.end) + " bytes" + aside;
   }
   // The process before this one may have seen a sync fail, after which the kernel takes these bytes for clean. Written
@@ -252,7 +252,7 @@ NNI_INLINE void JournalFile::take_back() noexcept {
   end_ = committed_.load();
   tail_.resize(static_cast<std::size_t>(end_ - tail_begin_));
   is_torn_ = true;
-  // At once if that is possible, so that a process which dies now leaves whole batches. `mend` makes certain of it.
+  // At once if that is possible, so that a process which dies now leaves whole batches. `repair` makes certain of it.
   if (!file_.truncate(end_)) ++cuts_;
 }
 
@@ -263,7 +263,7 @@ NNI_INLINE void JournalFile::sync() {
   synced_ = covered;
 }
 
-NNI_INLINE void JournalFile::mend() {
+NNI_INLINE void JournalFile::repair() {
   if (!is_torn_ && !file_.poison()) return;
   if (is_torn_) {
     if (const auto failure = file_.truncate(committed_))
@@ -271,12 +271,12 @@ NNI_INLINE void JournalFile::mend() {
     ++cuts_;
   }
   if (file_.poison()) {
-    // In place: whoever is killed now leaves what was written before.
+    // In place: a process that is killed now leaves what was written before.
     const auto known = static_cast<std::size_t>(synced_ - tail_begin_);
     if (const auto failure = file_.write(std::string_view(tail_).substr(known), synced_)) throw write_error(failure);
     file_.lift_poison();
   }
-  // The cut as well, before anything is written behind it: no loss of power may join old bytes to new ones.
+  // Sync the cut before anything is written after it: no loss of power may join old bytes to new ones.
   sync();
   is_torn_ = false;
 }

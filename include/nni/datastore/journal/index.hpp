@@ -13,7 +13,7 @@
 
 namespace nni::datastore::detail {
 
-/// Where the lines of a trial begin that say what it is; 0: there is none.
+/// The offsets of the lines that describe a trial; 0: there is none.
 class TrialPlaces {
  public:
   TrialPlaces() = default;
@@ -26,15 +26,15 @@ class TrialPlaces {
   std::uint64_t last_value = 0;  ///< of any attempt; its line names the one before
 };
 
-/// Where things are in a journal: 64 bytes for each finished trial. Everything else is read from the file.
+/// The index of a journal: 64 bytes for each finished trial. Everything else is read from the file.
 class JournalIndex {
  public:
   /// Takes in an event whose line begins at an offset.
   /// @returns false for a value of a live run that is known already: then nothing changes and no line is needed
-  /// @throws Error  `Errc::internal` for an event that speaks of a trial which was never ordered
+  /// @throws Error  `Errc::internal` for an event of a trial that was never ordered
   bool take(const StoreEvent& event, std::uint64_t offset);
 
-  /// True for a value of a run that is over, so that only the file tells whether it is known.
+  /// True for a value of a run that has ended: only the file shows whether it is a duplicate.
   [[nodiscard]] bool is_late(const Metric& metric) const noexcept;
 
   [[nodiscard]] std::optional<TrialPlaces> find(TrialId trial) const;
@@ -60,7 +60,7 @@ class JournalIndex {
   /// The last profile; empty when there was none.
   [[nodiscard]] const ProfileChanged& profile() const noexcept { return profile_; }
 
-  /// What a snapshot says without looking into the file.
+  /// Returns the part of a snapshot that needs no reading of the file.
   [[nodiscard]] ExperimentSnapshot summary() const;
 
  private:

@@ -24,8 +24,8 @@ NNI_INLINE JournalIndex::Live& JournalIndex::live(TrialId trial) {
   if (const auto found = live_.find(trial.number); found != live_.end()) return found->second;
   const Entry* const entry = finished(trial);
   if (entry == nullptr)
-    throw Error(Errc::internal, "a record speaks of trial " + to_string(trial) + ", which was never ordered");
-  // It goes on after its end: it is run again, or something late speaks of it.
+    throw Error(Errc::internal, "a record names trial " + to_string(trial) + ", which was never ordered");
+  // It is reopened after its end: retried, or a late record names it.
   Live& result = live_[trial.number];
   result.places = entry->places;
   result.state.detail.trial = trial;
@@ -48,7 +48,7 @@ NNI_INLINE bool JournalIndex::take_in(const TrialOrdered& event, std::uint64_t o
   // Trials are numbered in their order, and each takes a line: no number makes room for more trials than that.
   constexpr std::uint64_t slack = 100'000;
   if (event.trial.number == 0 || event.trial.number > offset + slack)
-    throw Error(Errc::internal, "trial " + std::to_string(event.trial.number) + " is ordered behind " +
+    throw Error(Errc::internal, "trial " + std::to_string(event.trial.number) + " is ordered after " +
                                     std::to_string(entries_.size()) + " others");
   if (event.trial.number > entries_.size()) entries_.resize(event.trial.number);
   Live& current = live_[event.trial.number];

@@ -9,14 +9,14 @@
 
 namespace nni::datastore::detail {
 
-/// A line of a journal, understood.
+/// A parsed line of a journal.
 class JournalLine {
  public:
   enum class Kind : std::uint8_t {
     event,    ///< `event` holds it
     session,  ///< a process began to write
-    synced,   ///< everything before byte `synced` is on the disk
-    closed    ///< likewise, and the process ended its work
+    synced,   ///< everything before byte `synced` was synced
+    closed    ///< the same, and the process closed the store
   };
 
   JournalLine() = default;
@@ -29,18 +29,18 @@ class JournalLine {
   std::uint64_t here = 0;  ///< of `synced` and `closed`: where the line was written
 };
 
-/// The JSON text of a line that is whole.
+/// Returns the JSON text of a line whose checksum matches.
 /// @param line    without its newline
 /// @param offset  where it begins in the file
-/// @returns       nothing when the checksum does not fit
+/// @returns       nothing when it does not
 [[nodiscard]] std::optional<std::string_view> checked_line(std::string_view line, std::uint64_t offset) noexcept;
 
-/// Understands the JSON text of a line behind the first. Only the writer's own spelling is taken: the checksum vouches
-/// for it, and the version says which one it is.
-/// @returns nothing when it is none
+/// Parses the JSON text of a line after the first. Only the writer's own spelling is accepted: the checksum guarantees it,
+/// and the version determines it.
+/// @returns nothing for any other text
 [[nodiscard]] std::optional<JournalLine> parse_journal_line(std::string_view json);
 
-/// The version that the JSON text of a first line speaks of.
+/// Returns the version in the JSON text of a first line.
 /// @returns nothing when it is not the first line of a journal
 [[nodiscard]] std::optional<std::uint64_t> parse_journal_header(std::string_view json);
 

@@ -36,7 +36,7 @@ class MemberReader {
  public:
   static constexpr bool reads = true;
 
-  /// @param line  receives what stands beside the event
+  /// @param line  receives the members that are no part of the event
   MemberReader(std::string_view json, JournalLine& line) noexcept : rest_(json), line_(line) {}
 
   [[nodiscard]] bool pass(std::string_view text) noexcept {
@@ -87,7 +87,7 @@ class MemberReader {
     else
       fail();
   }
-  /// Counts for a run that was killed; others have a word there that means nothing.
+  /// Meaningful for a run that was killed; others have a word there that is ignored.
   void stop_reason(std::string_view key, JobEnd& end) {
     StopReason reason = StopReason::user;
     word(key, reason);
@@ -104,14 +104,14 @@ class MemberReader {
     // Far from the last number: further attempts follow.
     if (run.trial.number == 0 || run.attempt > std::numeric_limits<std::uint32_t>::max() / 2) fail();
   }
-  /// Follows from the number, and is there for people.
+  /// Derived from the number, for people.
   void name_of(std::string_view key, const TrialId&) {
     std::string id;
     text(key, id);
   }
   void line_before(std::string_view key) noexcept { number(key, line_.before); }
 
-  // What follows is the last member of its line.
+  // Members that are the last of their line.
 
   void json(std::string_view key, std::string& value) {
     if (next_is(key)) {

@@ -19,7 +19,7 @@
 
 namespace nni::datastore::detail {
 
-/// What the recorder and the reader of a journal have in common. Lines that the index names are in the file.
+/// The state that the recorder and the reader of a journal share. Lines that the index names are in the file.
 class JournalState {
  public:
   JournalState() = default;
@@ -31,7 +31,7 @@ class JournalState {
   /// Takes a line of the file into an index.
   static void take(JournalIndex& index, JournalLine& line, std::uint64_t offset);
 
-  /// Makes the index anew from what was committed. The mutex is locked.
+  /// Rebuilds the index from what was committed. The mutex is locked.
   /// @throws Error  like `JournalFile::read_again`; the index is as it was
   void read_again();
 
@@ -46,7 +46,7 @@ class JournalReader {
  public:
   explicit JournalReader(std::shared_ptr<JournalState> state) : state_(std::move(state)), lines_(state_->file) {}
 
-  /// Everything that a snapshot holds.
+  /// Returns a snapshot.
   [[nodiscard]] ExperimentSnapshot snapshot();
   [[nodiscard]] std::optional<TrialJobDetail> load(TrialId trial);
   [[nodiscard]] TrialPage page(const TrialQuery& query);
@@ -81,13 +81,13 @@ class JournalRecorder final : public Recorder {
         reader_(state_),
         noted_(state_->file.synced()) {}
 
-  /// What the system could not sync, and may have dropped, is written once more before it is forgotten.
+  /// Rewrites what the system could not sync, and may have dropped.
   ~JournalRecorder() override;
 
   void record(std::span<const StoreEvent> events, TimePoint now) override;
   void sync() override;
 
-  /// True when much was committed and nobody has asked for a sync: it is in memory until then.
+  /// True when much was committed without a sync: it is held in memory until then.
   [[nodiscard]] bool wants_tidying() const noexcept override { return state_->file.unsynced() > most_unsynced; }
   void tidy() override { sync(); }
   void recover() override;
@@ -101,7 +101,7 @@ class JournalRecorder final : public Recorder {
  private:
   static constexpr std::uint64_t most_unsynced = 8 * 1024 * 1024;
 
-  /// What the file has of a run that is over. A platform that delivers again does so with many values in a row.
+  /// The known values of a run that has ended. A platform that redelivers does so with many values in a row.
   struct Past {
     RunId run;
     std::uint64_t last = 0;  ///< where the line of the trial's last value begins; 0: nothing was read
@@ -111,7 +111,7 @@ class JournalRecorder final : public Recorder {
   void look_up(RunId run, std::uint64_t last);
   void write(std::span<const StoreEvent> events, TimePoint now);
 
-  OwnerLock lock_;  // let go last
+  OwnerLock lock_;  // released last
   Owner self_;
   std::shared_ptr<JournalState> state_;
   FileIdentity identity_;
@@ -122,7 +122,7 @@ class JournalRecorder final : public Recorder {
   std::string text_;
 };
 
-/// How the file of an experiment is opened.
+/// Opens the file of an experiment.
 class JournalFiles {
  public:
   using Recorder = JournalRecorder;

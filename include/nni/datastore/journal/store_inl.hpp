@@ -126,7 +126,7 @@ NNI_INLINE std::vector<Metric> JournalReader::metrics(TrialId trial) {
   std::unique_lock lock = state_->look();
   const std::uint64_t last = state_->index.last_value(trial);
   lock.unlock();
-  // A late value of an earlier attempt stands with its attempt.
+  // A late value of an earlier attempt is listed with its attempt.
   std::map<std::uint32_t, std::vector<Metric>> by_attempt;
   for (Metric& metric : values(last)) by_attempt[metric.run.attempt].push_back(std::move(metric));
   std::vector<Metric> result;
@@ -142,7 +142,7 @@ NNI_INLINE void JournalRecorder::look_up(RunId run, std::uint64_t last) {
     if (known.run == run) past_.seen.insert(known);
 }
 
-/// Where tests kill the process once this event is kept.
+/// Marks the points at which tests kill the process once this event is recorded.
 NNI_INLINE void note_crash_point([[maybe_unused]] const StoreEvent& event) {
   if (std::holds_alternative<RunIntended>(event)) NNI_CRASH_POINT_WHEN_KEPT("intent written");
   if (std::holds_alternative<RunStarted>(event)) NNI_CRASH_POINT_WHEN_KEPT("started recorded");
@@ -167,7 +167,7 @@ NNI_INLINE void JournalRecorder::record(std::span<const StoreEvent> events, Time
     try {
       state_->read_again();
     } catch (const Error&) {
-      // It may be read once it is mended.
+      // It may be readable after the repair.
     }
     throw;
   }
@@ -175,9 +175,9 @@ NNI_INLINE void JournalRecorder::record(std::span<const StoreEvent> events, Time
 
 NNI_INLINE JournalRecorder::~JournalRecorder() {
   try {
-    state_->file.mend();
+    state_->file.repair();
   } catch (const std::exception&) {
-    // Whoever closed it was told why already, and of what is synced nothing was claimed.
+    // The reason was reported at the close, and nothing was claimed to be synced.
   }
 }
 
@@ -188,7 +188,7 @@ NNI_INLINE void JournalRecorder::sync() {
 
 NNI_INLINE void JournalRecorder::recover() {
   identity_.require(state_->file.path());
-  state_->file.mend();
+  state_->file.repair();
   const std::lock_guard lock(state_->mutex);
   if (state_->is_ahead) state_->read_again();
 }
@@ -205,9 +205,9 @@ NNI_INLINE void JournalRecorder::write(std::span<const StoreEvent> events, TimeP
       before = state_->index.last_value(run.trial);
       if (state_->index.is_late(received->metric)) {
         if (past_.run != run || past_.last != before) {
-          // What is known of the run stands in the file, or in the lines that are about to get there.
+          // The known values of the run are in the file, or in the lines that are appended here.
           state_->file.append(text_);
-          out.begin_anew();
+          out.clear();
           look_up(run, before);
         }
         if (!past_.seen.insert(received->metric)) continue;
@@ -263,7 +263,7 @@ NNI_INLINE OpenedFiles<JournalRecorder, JournalReader> JournalFiles::open(
     make_home(home, *system_);
     NNI_CRASH_POINT("creation of the store");
     OwnerLock lock(home);
-    refuse_beside(path, "nni.sqlite");  // another kind may have begun meanwhile
+    refuse_beside(path, "nni.sqlite");  // another kind may have been created meanwhile
     NNI_CRASH_POINT("creation of the store");
     if (std::string remark = state->file.open(path, ExperimentId(id), system_, visit); !remark.empty())
       result.remarks.push_back(std::move(remark));

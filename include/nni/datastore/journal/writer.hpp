@@ -20,8 +20,8 @@ inline constexpr std::size_t journal_sum_size = 9;
 
 /// Writes lines of a journal: checksum, blank, JSON text, newline.
 ///
-/// The checksum is the CRC-32C of the JSON text in eight hexadecimal digits, begun not with zero but with the place of
-/// the line in the file (its low 32 bits): a line that was removed, added or moved is noticed like one that was changed.
+/// The checksum is the CRC-32C of the JSON text in eight hexadecimal digits, seeded not with zero but with the place of
+/// the line in the file (its low 32 bits): a line that was removed, added or moved is detected like one that was changed.
 class JournalWriter {
  public:
   /// @param text    is appended to
@@ -31,8 +31,8 @@ class JournalWriter {
   /// Where the next line will begin.
   [[nodiscard]] std::uint64_t offset() const noexcept { return base_ + text_.size(); }
 
-  /// Empties the text, which is in the file now; the next line follows it there.
-  void begin_anew() noexcept {
+  /// Clears the text, which is in the file now; the next line follows it there.
+  void clear() noexcept {
     base_ += text_.size();
     text_.clear();
   }

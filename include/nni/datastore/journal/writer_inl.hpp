@@ -40,7 +40,7 @@ NNI_INLINE bool is_json_number(std::string_view text) noexcept {
   return at == text.size();
 }
 
-/// True for a text that may stand in a line as it is.
+/// Whether a text may be part of a line verbatim.
 NNI_INLINE bool is_plain_json(std::string_view text) {
   if (is_json_number(text)) return true;
   for (const char letter : text)
@@ -104,7 +104,7 @@ class MemberWriter {
   void name_of(std::string_view key, TrialId trial) { text(key, to_string(trial)); }
   void line_before(std::string_view key) { number(key, before_); }
 
-  // What follows is the last member of its line.
+  // Members that are the last of their line.
 
   /// JSON text as it is, or inside a string where it is none that fits into a line.
   void json(std::string_view key, std::string_view value) {

@@ -25,7 +25,7 @@ NNI_INLINE Error damaged_record(std::string_view record, std::string_view text) 
       "the data store holds " + std::string(record) + " that cannot be read: " + std::string(text.substr(0, 200)));
 }
 
-/// What a word is, for messages.
+/// Describes a word, for messages.
 template <class Enum>
 inline constexpr std::string_view word_meaning{};
 template <>

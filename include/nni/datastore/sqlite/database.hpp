@@ -16,9 +16,9 @@ struct sqlite3_stmt;
 
 namespace nni::datastore::detail {
 
-/// What a person can do about a failure of SQLite.
+/// Returns the error for a failure of SQLite, with advice for people.
 /// @param code  extended result code
-/// @param text  what SQLite says of it; null: the text of the code
+/// @param text  the message of SQLite; null: the text of the code
 [[nodiscard]] Error sqlite_error(const std::filesystem::path& file, int code, const char* text);
 
 /// A prepared statement. It dies before its database.
@@ -47,13 +47,13 @@ class Statement {
     return value ? integer(index, *value) : null(index);
   }
 
-  /// Runs to the end and makes ready for the next time.
+  /// Runs to the end and resets the statement.
   void execute();
 
-  /// Steps to the next row; after the last one it is ready for the next time. @returns false after the last row
+  /// Steps to the next row; resets the statement after the last one. @returns false after the last row
   bool next();
 
-  /// Lets go of rows that were not read.
+  /// Discards rows that were not read.
   void reset() noexcept;
 
   [[nodiscard]] bool is_null(int column) const;
@@ -122,7 +122,7 @@ class Database {
   /// @param truncate  waits for readers for a short time, and empties the log
   void checkpoint(bool truncate);
 
-  /// Makes it a plain file without a log, unless somebody else has it open. Readers then need no second file.
+  /// Turns it into a plain file without a log, unless another process has it open. Readers then need no second file.
   void leave_log() noexcept;
 
   [[nodiscard]] const std::filesystem::path& file() const noexcept { return file_; }
@@ -135,7 +135,7 @@ class Database {
   bool all_moved_ = false;
 };
 
-/// Lets go of a statement's rows at the end of a scope, also when reading them failed.
+/// Resets a statement at the end of a scope, also when reading has failed.
 class RowScope {
  public:
   explicit RowScope(Statement& statement) noexcept : statement_(statement) {}

@@ -142,12 +142,12 @@ NNI_INLINE Database::Database(std::filesystem::path file, Mode mode, const std::
     throw failure;
   }
 #if defined(SQLITE_DBCONFIG_TRUSTED_SCHEMA)
-  // The file may come from somebody else: nothing in its schema calls functions that have effects.
+  // The file may be foreign: nothing in its schema may call functions with side effects.
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
 #endif
   // Readers from outside hold locks for moments only.
   sqlite3_busy_timeout(handle_, 5000);
-  // A hook of our own replaces SQLite's, which would checkpoint inside of commits and hide its failures.
+  // Our own hook replaces SQLite's, which would checkpoint inside commits and hide failures.
   sqlite3_wal_hook(
       handle_,
       [](void* self, sqlite3*, const char*, int frames) {
@@ -200,7 +200,7 @@ NNI_INLINE void Database::checkpoint(bool truncate) {
   int frames = 0;
   int moved = -1;
   const int failed = sqlite3_wal_checkpoint_v2(handle_, "main", mode, &frames, &moved);
-  // Somebody reads: the log stays as it is and the next checkpoint goes on.
+  // Readers hold it: the log stays as it is and the next checkpoint continues.
   if ((failed & 0xff) == SQLITE_BUSY) return;
   if (failed != SQLITE_OK) throw sqlite_error(file_, failed, sqlite3_errmsg(handle_));
   all_moved_ = frames == moved;

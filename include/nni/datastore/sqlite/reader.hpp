@@ -26,7 +26,7 @@ class StoredTrial {
   bool changed = false;  ///< since it was last written
 };
 
-/// The record text of a trial: what NNI's clients find in the first event (docs/formats/trial-channel.md).
+/// Returns the record text of a trial: what NNI's clients find in the first event (docs/formats/trial-channel.md).
 [[nodiscard]] std::string parameter_record(ParameterId id, const Parameters& parameters);
 
 /// The inverse; it also reads records that something else has spelled differently.
@@ -43,7 +43,7 @@ class SqliteReader {
   /// @param database  outlives this reader; has a schema that is understood
   explicit SqliteReader(Database& database);
 
-  /// Everything that a snapshot holds.
+  /// Returns a snapshot.
   /// @param open  receives the trials that have not ended, when not null
   [[nodiscard]] ExperimentSnapshot snapshot(std::vector<StoredTrial>* open = nullptr);
 
@@ -51,7 +51,7 @@ class SqliteReader {
   [[nodiscard]] TrialPage page(const TrialQuery& query);
   [[nodiscard]] std::vector<Metric> metrics(TrialId trial);
 
-  /// A trial with its rows, and what of its current attempt has arrived.
+  /// Returns a trial with its rows and the values of its current attempt.
   [[nodiscard]] std::optional<StoredTrial> stored(TrialId trial);
 
  private:

@@ -18,8 +18,8 @@
 
 namespace nni::datastore::detail {
 
-inline constexpr std::string_view record_before = "\"parameters\": ";
-inline constexpr std::string_view record_behind = ", \"parameter_index\": 0}";
+inline constexpr std::string_view record_prefix = "\"parameters\": ";
+inline constexpr std::string_view record_suffix = ", \"parameter_index\": 0}";
 
 NNI_INLINE std::string parameter_record(ParameterId id, const Parameters& parameters) {
   std::string text;
@@ -27,18 +27,18 @@ NNI_INLINE std::string parameter_record(ParameterId id, const Parameters& parame
   text += "{\"parameter_id\": ";
   append_json_integer(text, static_cast<std::int64_t>(id.value));
   text += ", \"parameter_source\": \"algorithm\", ";
-  text += record_before;
+  text += record_prefix;
   text += parameters.text();
-  text += record_behind;
+  text += record_suffix;
   return text;
 }
 
 NNI_INLINE Parameters parameters_of_record(std::string_view record) {
-  // Verbatim, as it was written: parsing would lose the spelling of numbers.
-  const std::size_t begin = record.find(record_before);
-  if (begin != std::string_view::npos && record.ends_with(record_behind)) {
-    const std::string_view text = record.substr(begin + record_before.size());
-    return Parameters(std::string(text.substr(0, text.size() - record_behind.size())));
+  // Verbatim: parsing would lose the spelling of numbers.
+  const std::size_t begin = record.find(record_prefix);
+  if (begin != std::string_view::npos && record.ends_with(record_suffix)) {
+    const std::string_view text = record.substr(begin + record_prefix.size());
+    return Parameters(std::string(text.substr(0, text.size() - record_suffix.size())));
   }
   boost::system::error_code failure;
   const json::value parsed = parse_json(record, failure);
@@ -161,7 +161,7 @@ NNI_INLINE std::vector<Metric> SqliteReader::metrics(TrialId trial) {
   return result;
 }
 
-/// One row more than a page has, which tells whether there are more.
+/// One row more than a page has, which shows whether there are more.
 NNI_INLINE std::int64_t sqlite_limit(std::size_t rows) {
   constexpr std::size_t most = std::numeric_limits<std::int64_t>::max() - 1;
   return static_cast<std::int64_t>(std::min(rows, most)) + 1;
@@ -220,7 +220,7 @@ NNI_INLINE TrialPage SqliteReader::page(const TrialQuery& query) {
   return page;
 }
 
-// Trials that ran side by side have their values among each other, so they are read in one walk over all of them.
+// Values of concurrent trials are interleaved, so they are read in one pass over all of them.
 NNI_INLINE void SqliteReader::add_histories(TrialPage& page, const std::vector<StoredTrial>& rows) {
   page.histories.resize(rows.size());
   std::unordered_map<std::string_view, std::size_t> places;
@@ -234,7 +234,7 @@ NNI_INLINE void SqliteReader::add_histories(TrialPage& page, const std::vector<S
   for (std::size_t at = 0; at < ranges.size();) {
     const std::int64_t first = ranges[at].first;
     std::int64_t last = ranges[at].second;
-    // What lies far apart, because a trial was tried again later, is not worth the way between.
+    // Ranges that are far apart, because a trial was retried later, are read separately.
     for (++at; at < ranges.size() && ranges[at].first <= last + 1000; ++at) last = std::max(last, ranges[at].second);
     const RowScope scope(values_between_);
     values_between_.integer(1, first).integer(2, last);
@@ -308,7 +308,7 @@ NNI_INLINE ExperimentSnapshot SqliteReader::snapshot(std::vector<StoredTrial>* o
     result.unfinished.push_back(found->state.unfinished(values));
     if (open != nullptr) open->push_back(std::move(*found));
   }
-  return result;  // the view ends here; there is nothing to commit
+  return result;  // the transaction ends here; there is nothing to commit
 }
 
 }  // namespace nni::datastore::detail

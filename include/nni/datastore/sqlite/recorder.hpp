@@ -23,8 +23,8 @@ namespace nni::datastore::detail {
 
 /// Writes events into a store file.
 ///
-/// Trials that have not ended are held, so that recording reads nothing; what several events of a batch change in
-/// one trial is written once.
+/// Trials that have not ended are held in memory, so that recording reads nothing; a trial that several events of a batch
+/// change is written once.
 class SqliteRecorder final : public Recorder {
  public:
   /// Opens the file, or makes it. A file that is refused stays as it is.
@@ -33,7 +33,7 @@ class SqliteRecorder final : public Recorder {
   /// @param options  names the file layer, and how far the log may grow
   SqliteRecorder(const std::filesystem::path& file, OwnerLock lock, Owner self, const SqliteOptions& options);
 
-  /// What the file holds; also takes over the trials that have not ended.
+  /// Returns a snapshot of the file, and loads the trials that have not ended.
   [[nodiscard]] ExperimentSnapshot restore();
 
   /// Writes a batch in one transaction.
@@ -49,7 +49,7 @@ class SqliteRecorder final : public Recorder {
   /// @param now  wall time, for the row of this session
   void finish(TimePoint now);
 
-  /// Makes `finish` leave out what it can do without. Any thread.
+  /// Makes `finish` skip what is optional. Any thread.
   void interrupt() noexcept { database_.interrupt(); }
 
  private:
@@ -71,7 +71,7 @@ class SqliteRecorder final : public Recorder {
   void keep_earlier(const Metric& metric);
   void begin_session(TimePoint now);
 
-  OwnerLock lock_;  // let go last
+  OwnerLock lock_;  // released last
   Database database_;
   SqliteReader reader_;
   std::optional<WriteAheadLog> log_;
@@ -80,7 +80,7 @@ class SqliteRecorder final : public Recorder {
   FileIdentity log_identity_;
   Owner self_;
   int log_pages_;
-  bool half_recorded_ = false;  // what is held is ahead of the file
+  bool half_recorded_ = false;  // the trials in memory are ahead of the file
   bool indexed_ = true;
   std::int64_t session_ = 0;  // 0: nothing was written yet
   std::int64_t revision_ = 0;

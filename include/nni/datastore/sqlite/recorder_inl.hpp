@@ -16,13 +16,13 @@
 
 namespace nni::datastore::detail {
 
-/// Room for the text of a value that is kept between values; a larger one gives back what it took.
+/// Capacity of the scratch text that is kept between values; more is freed.
 inline constexpr std::size_t kept_scratch = 1024 * 1024;
 
 /// Opens a store file for writing, in the journal mode that this store needs.
 NNI_INLINE Database& prepared(Database& database) {
   const bool known = SqliteSchema::exists(database);
-  // A commit is handed to the kernel (written); `sync` brings it to the disk (synced).
+  // A commit hands it to the kernel (written); `sync` brings it to the disk (synced).
   database.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -16000");
   if (!known) {
     Transaction all(database, Transaction::Kind::writing);
@@ -52,7 +52,7 @@ NNI_INLINE SqliteRecorder::SqliteRecorder(
       put_trial_(database_.prepare(Table::trials().write("REPLACE"))),
       put_run_(database_.prepare(Table::runs().write("REPLACE"))) {
   database_.keep_log_on_close();  // `finish` empties it
-  // A log that an earlier process left may hold what that process could not sync, and only it was told so.
+  // The log of an earlier process may contain commits whose sync has failed, and only that process knew.
   require_whole(file, log_->write_again(0));
 }
 
@@ -72,7 +72,7 @@ NNI_INLINE ExperimentSnapshot SqliteRecorder::restore() {
   return snapshot;
 }
 
-// Without its log the database lacks what was committed last, and what goes there now would be found by nobody.
+// Without its log the database lacks the last commits, and writes to a removed log are lost.
 NNI_INLINE void SqliteRecorder::require_files() const {
   identity_.require(database_.file());
   log_identity_.require(log_->path());
@@ -114,7 +114,7 @@ NNI_INLINE void SqliteRecorder::recover() {
   if (log_->doubtful()) static_cast<void>(log_->write_again(database_.needed_frames()));
   if (half_recorded_) {
     static_cast<void>(restore());
-    // The rows of this session and of its last profile may not have come through.
+    // The rows of this session and of its last profile may have been rolled back.
     if (database_.number("SELECT count(*) FROM nni_sessions WHERE number = " + std::to_string(session_)) == 0)
       session_ = 0;
     profile_row_ = 0;
@@ -131,10 +131,9 @@ NNI_INLINE void SqliteRecorder::begin_session(TimePoint now) {
 
 NNI_INLINE StoredTrial& SqliteRecorder::held(TrialId trial) {
   if (const auto found = open_.find(trial.number); found != open_.end()) return found->second;
-  // It has ended: something late speaks of it.
+  // It has ended, and a late record names it.
   std::optional<StoredTrial> stored = reader_.stored(trial);
-  if (!stored)
-    throw Error(Errc::internal, "a record speaks of trial " + to_string(trial) + ", which was never ordered");
+  if (!stored) throw Error(Errc::internal, "a record names trial " + to_string(trial) + ", which was never ordered");
   return open_.emplace(trial.number, std::move(*stored)).first->second;
 }
 
@@ -209,7 +208,7 @@ NNI_INLINE void SqliteRecorder::take(const MetricReceived& event) {
   const Metric& metric = event.metric;
   StoredTrial& stored = held(metric.run.trial);
   if (!stored.state.is_current(metric.run)) {
-    change(stored);  // lets go of a trial that was read again for this
+    change(stored);  // releases a trial that was loaded for this
     keep_earlier(metric);
     return;
   }
@@ -229,7 +228,7 @@ NNI_INLINE void SqliteRecorder::take(const RunEnded& event) {
   NNI_CRASH_POINT_WHEN_KEPT("ended recorded");
   StoredTrial& stored = held(event.run.trial);
   stored.state.ended(event);
-  // A trial that is tried again waits: a terminal event would hide it from whoever resumes.
+  // A trial that is retried waits: a terminal event would hide it from a resume.
   write_event(stored, event.at, to_string(event.status), {});
   change(stored);
 }
@@ -305,7 +304,7 @@ NNI_INLINE void SqliteRecorder::tidy() {
   const int frames = database_.log_frames();
   NNI_CRASH_POINT("checkpoint");
   const std::lock_guard one(log_use_);
-  // What the log has lost must not be half in the file.
+  // Frames that the log has lost must not reach the file in part.
   log_->require_certain();
   try {
     database_.checkpoint(false);
@@ -323,7 +322,7 @@ NNI_INLINE void SqliteRecorder::finish(TimePoint now) {
     last.integer(1, to_epoch_ms(now)).integer(2, session_).execute();
   }
   sync();
-  // Everything is kept now; what follows is for readers, and a program in a hurry may interrupt it.
+  // Everything is synced; the rest serves readers, and may be interrupted.
   try {
     if (!indexed_) {
       Transaction all(database_, Transaction::Kind::writing);

@@ -16,7 +16,7 @@ NNI_INLINE bool SqliteSchema::exists(Database& database) {
     const std::int64_t found = database.number("SELECT value FROM nni_meta WHERE key = 'schema'");
     if (found == version) return true;
     throw Error(Errc::store_corrupt,
-                file + " has the schema version " + std::to_string(found) + ", this program knows " +
+                file + " has the schema version " + std::to_string(found) + ", and this program supports " +
                     std::to_string(version) + "; use the version of the program that wrote it");
   }
   if (database.number("SELECT count(*) FROM sqlite_master") == 0) return false;

@@ -16,7 +16,7 @@
 
 namespace nni::datastore::detail {
 
-/// A connection that reads, beside the one that writes: a long read delays no commit, and interrupting it harms none.
+/// A connection for reading, separate from the one that writes: a long read delays no commit, and can be interrupted.
 class SqliteReadConnection {
  public:
   SqliteReadConnection(const std::filesystem::path& file, const std::string& layer);
@@ -26,7 +26,7 @@ class SqliteReadConnection {
   [[nodiscard]] TrialPage page(const TrialQuery& query) { return reader_.page(query); }
   [[nodiscard]] std::vector<Metric> metrics(TrialId trial) { return reader_.metrics(trial); }
 
-  /// Ends the read that runs now. Any thread.
+  /// Interrupts the read in progress. Any thread.
   void interrupt() noexcept { database_.interrupt(); }
 
  private:
@@ -34,7 +34,7 @@ class SqliteReadConnection {
   SqliteReader reader_;
 };
 
-/// How the file of an experiment is opened.
+/// Opens the file of an experiment.
 class SqliteFiles {
  public:
   using Recorder = SqliteRecorder;

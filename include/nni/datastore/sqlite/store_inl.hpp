@@ -13,7 +13,7 @@
 
 namespace nni::datastore::detail {
 
-/// Refuses links and everything else that is no file in the place of the files that SQLite opens.
+/// Refuses links and other non-files in place of the files that SQLite opens.
 NNI_INLINE void require_plain_files(const std::filesystem::path& file, bool to_write) {
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
     const std::string name = file.string() + suffix;
@@ -46,13 +46,13 @@ NNI_INLINE OpenedFiles<SqliteRecorder, SqliteReadConnection> SqliteFiles::open(
   make_home(home);
   NNI_CRASH_POINT("creation of the store");
   OwnerLock lock(home);
-  refuse_beside(file, "nni.journal");  // another kind may have begun meanwhile
+  refuse_beside(file, "nni.journal");  // another kind may have been created meanwhile
   NNI_CRASH_POINT("creation of the store");
   require_plain_files(file, true);
   result.recorder = std::make_unique<SqliteRecorder>(file, std::move(lock), Owner::current(), options_);
   result.snapshot = result.recorder->restore();
   result.reader = std::make_unique<SqliteReadConnection>(file, options_.vfs);
-  // The log is made anew each time, and its name has to survive as well.
+  // The log is created each time, and its name has to survive as well.
   sync_directory(file.parent_path());
   NNI_CRASH_POINT("creation of the store");
   return result;

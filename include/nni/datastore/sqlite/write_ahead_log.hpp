@@ -13,7 +13,7 @@
 
 namespace nni::datastore::detail {
 
-/// What of a write-ahead log is intact: the frames that continue each other's checksums.
+/// The intact part of a write-ahead log: the frames whose checksums continue each other.
 class IntactLog {
  public:
   IntactLog() = default;
@@ -56,18 +56,18 @@ class WriteAheadLog {
   /// @throws Error  `Errc::storage_failed`; the log is in doubt then
   void sync();
 
-  /// Takes note that a sync may have failed: SQLite syncs as well, and does not always say which call it was.
+  /// Notes that a sync may have failed: SQLite syncs as well, and does not always report which call failed.
   void doubt() noexcept { doubtful_ = true; }
 
-  /// True when a sync alone would say too much.
+  /// True when a sync alone would not prove durability.
   [[nodiscard]] bool doubtful() const noexcept { return doubtful_; }
 
   /// @throws Error  `Errc::storage_failed` while the log is in doubt
   void require_certain() const;
 
-  /// Reads the log back, writes what is intact once more, and syncs it. Nothing else may write meanwhile.
+  /// Reads the log back, rewrites its intact part, and syncs it. Nothing else may write meanwhile.
   /// @param frames  that are known to be in it
-  /// @returns       what is intact
+  /// @returns       the intact part
   /// @throws Error  `Errc::store_corrupt` when fewer frames are left than there should be: the system has dropped some
   IntactLog write_again(int frames);
 

@@ -60,7 +60,7 @@ class LogScan {
     const std::size_t size = frame_header_size + result_.page_size;
     for (; !ended_ && bytes.size() >= size; bytes.remove_prefix(size)) ended_ = !take_frame(bytes.data());
   }
-  /// True when nothing behind can be intact.
+  /// True when nothing that follows can be intact.
   [[nodiscard]] bool ended() const noexcept { return ended_; }
   [[nodiscard]] const IntactLog& result() const noexcept { return result_; }
 
@@ -75,7 +75,7 @@ class LogScan {
     sum_.add(bytes.data(), 24);
     if (!sum_.equals(bytes.data() + 24)) return false;
     const std::size_t page = LogSum::word(bytes.data() + 8, true);
-    // SQLite knows no others, and takes such a log for empty; the sums go over pairs of words.
+    // SQLite has no others, and takes such a log for empty; the sums cover pairs of words.
     if (page < 512 || page > 65'536 || !std::has_single_bit(page)) return false;
     salts_ = bytes.substr(16, 8);
     result_.page_size = page;
@@ -159,7 +159,7 @@ NNI_INLINE IntactLog WriteAheadLog::write_again(int frames) {
         path_.string() + " could not be synced, and of its " + std::to_string(frames) + " pages " +
             std::to_string(intact.frames) +
             " are left: the disk has lost what was written; check it, then resume the "
-            "experiment, which goes on from what was synced");
+            "experiment, which continues from what was synced");
   for (std::size_t at = 0; at < intact.bytes; at += log_chunk) {
     const int part = static_cast<int>(std::min(log_chunk, intact.bytes - at));
     const auto offset = static_cast<sqlite3_int64>(at);
