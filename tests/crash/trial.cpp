@@ -68,11 +68,11 @@ void report(Account& account, int number, std::size_t bytes) {
 
 // One value on a connection of the thread's own, sent again until it is answered.
 void put_value(nni::trial::Link& link, int number) {
-  nni::trial::MetricPayload payload;
+  nni::channel::MetricPayload payload;
   payload.sequence = static_cast<std::uint32_t>(number);
   payload.value = std::to_string(number);
   const std::string body =
-      encode(nni::trial::ChannelCommand(nni::trial::CommandType::metric, nni::trial::encode(payload)));
+      encode(nni::channel::Command(nni::channel::CommandType::metric, nni::channel::encode(payload)));
   for (;;) {
     try {
       if (link.exchange("PUT", body, "application/json").status == 200) return;

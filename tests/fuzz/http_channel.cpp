@@ -30,13 +30,12 @@ constexpr RunId run{TrialId{1}, 0};
 class Channel {
  public:
   Channel()
-      : server_(
-            io_.get_executor(), options(), [this](trial::ChannelMessage message) { received(std::move(message)); }) {
+      : server_(io_.get_executor(), options(), [this](channel::Message message) { received(std::move(message)); }) {
     boost::asio::co_spawn(io_, server_.open(), boost::asio::detached);
     for (int turn = 0; turn < 100 && server_.port() == 0; ++turn) io_.poll();
     nni_fuzz::require(server_.port() != 0, "the server listens");
     // The address of a run has the port in it.
-    path_ = net::parse_url(server_.admit(run, trial::parameter_record(ParameterId{0}, Parameters("{\"x\":1}"))))
+    path_ = net::parse_url(server_.admit(run, channel::parameter_record(ParameterId{0}, Parameters("{\"x\":1}"))))
                 .value()
                 .path;
   }
@@ -70,24 +69,24 @@ class Channel {
   std::size_t values = 0;
 
  private:
-  static trial::ChannelServerOptions options() {
-    trial::ChannelServerOptions result;
+  static channel::ServerOptions options() {
+    channel::ServerOptions result;
     result.listen = "127.0.0.1";
     result.max_body_bytes = 64 * 1024;
     return result;
   }
 
-  void received(trial::ChannelMessage message) {
+  void received(channel::Message message) {
     nni_fuzz::require(message.run == run, "values belong to the run whose token was shown");
     for (const Metric& metric : message.metrics) {
-      nni_fuzz::require(trial::is_json_text(metric.value), "the value of a metric is JSON");
+      nni_fuzz::require(channel::is_json_text(metric.value), "the value of a metric is JSON");
       ++values;
     }
     message.acknowledge();
   }
 
   boost::asio::io_context io_{1};
-  trial::ChannelServer server_;
+  channel::Server server_;
   std::string path_;
 };
 
@@ -123,8 +122,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         status == 100 || status == 200 || (status >= 400 && status <= 505), "a status that is documented");
 
   if (++inputs % 16 != 0) return 0;
-  trial::MetricPayload payload(MetricKind::intermediate, inputs, "0.5");
-  const std::string body = encode(trial::ChannelCommand(trial::CommandType::metric, encode(payload)));
+  channel::MetricPayload payload(MetricKind::intermediate, inputs, "0.5");
+  const std::string body = encode(channel::Command(channel::CommandType::metric, encode(payload)));
   const std::size_t before = channel.values;
   const auto answers = statuses(channel.exchange(
       "PUT " + channel.path() + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +

@@ -23,9 +23,9 @@ bool may_differ(std::string_view text, const boost::system::error_code& failure)
 void compare_members(std::string_view text, const boost::json::object& object) {
   for (const auto& member : object) {
     const std::string_view key(member.key().data(), member.key().size());
-    const auto raw = nni::trial::raw_member(text, key);
+    const auto raw = nni::channel::raw_member(text, key);
     nni_fuzz::require(raw.has_value(), "a member of an object is found");
-    nni_fuzz::require(nni::trial::is_json_text(*raw), "the text of a member is JSON");
+    nni_fuzz::require(nni::channel::is_json_text(*raw), "the text of a member is JSON");
   }
 }
 
@@ -33,7 +33,7 @@ void compare_members(std::string_view text, const boost::json::object& object) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text = nni_fuzz::text_of(data, size);
-  const bool scanned = nni::trial::is_json_text(text);
+  const bool scanned = nni::channel::is_json_text(text);
   const bool python = text.find("NaN"sv) != text.npos || text.find("Infinity"sv) != text.npos;
 
   boost::json::parse_options options;
@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (scanned && !python && failure) nni_fuzz::require(may_differ(text, failure), "what is taken Boost.JSON takes too");
 
   if (!failure && scanned && value.is_string()) {
-    nni::trial::detail::JsonScanner scanner(text);
+    nni::channel::detail::JsonScanner scanner(text);
     std::string read;
     nni_fuzz::require(scanner.string(read) && scanner.at_end(), "a string is read");
     nni_fuzz::require(read == std::string_view(value.get_string().data(), value.get_string().size()),

@@ -27,7 +27,7 @@ void check_point(const SearchSpace& space, const Point& point) {
   for (std::size_t axis = 0; axis < point.size(); ++axis)
     nni_fuzz::require(std::isnan(point[axis]) || space.axes()[axis].accepts(point[axis]), "a value fits its axis");
   const Parameters parameters = space.to_parameters(point);
-  nni_fuzz::require(trial::is_json_text(parameters.text()), "parameters are JSON");
+  nni_fuzz::require(channel::is_json_text(parameters.text()), "parameters are JSON");
   const auto back = space.to_point(parameters);
   nni_fuzz::require(back && same(*back, point), "parameters lead back to their point");
 }

@@ -33,11 +33,11 @@ namespace nni_test {
 class ChannelThread {
  public:
   /// @param prepare  called before the channel listens: the place for `restore`
-  explicit ChannelThread(nni::trial::ChannelServerOptions options = {},
-                         const std::function<void(nni::trial::ChannelServer&)>& prepare = {})
+  explicit ChannelThread(nni::channel::ServerOptions options = {},
+                         const std::function<void(nni::channel::Server&)>& prepare = {})
       : guard_(boost::asio::make_work_guard(io_)),
         server_(io_.get_executor(), std::move(options),
-                [this](nni::trial::ChannelMessage message) { take(std::move(message)); }),
+                [this](nni::channel::Message message) { take(std::move(message)); }),
         thread_([this] { io_.run(); }) {
     if (prepare) call([&] { prepare(server_); });
     boost::asio::co_spawn(io_, server_.open(), boost::asio::use_future).get();
@@ -60,11 +60,11 @@ class ChannelThread {
     return result.get();
   }
 
-  nni::trial::ChannelServer& server() { return server_; }
+  nni::channel::Server& server() { return server_; }
 
   std::string admit(nni::RunId run, const nni::Parameters& parameters) {
     return call([&] {
-      return server_.admit(run, nni::trial::parameter_record(nni::ParameterId{run.trial.sequence()}, parameters));
+      return server_.admit(run, nni::channel::parameter_record(nni::ParameterId{run.trial.sequence()}, parameters));
     });
   }
 
@@ -77,7 +77,7 @@ class ChannelThread {
   void release() {
     call([this] {
       hold_ = false;
-      for (nni::trial::ChannelMessage& message : held_) message.acknowledge();
+      for (nni::channel::Message& message : held_) message.acknowledge();
       held_.clear();
     });
   }
@@ -107,7 +107,7 @@ class ChannelThread {
   }
 
  private:
-  void take(nni::trial::ChannelMessage message) {
+  void take(nni::channel::Message message) {
     {
       const std::lock_guard lock(mutex_);
       metrics_.insert(metrics_.end(), message.metrics.begin(), message.metrics.end());
@@ -122,8 +122,8 @@ class ChannelThread {
 
   boost::asio::io_context io_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
-  nni::trial::ChannelServer server_;
-  std::vector<nni::trial::ChannelMessage> held_;  // of the server's thread, like `hold_`
+  nni::channel::Server server_;
+  std::vector<nni::channel::Message> held_;  // of the server's thread, like `hold_`
   bool hold_ = false;
   std::mutex mutex_;
   std::condition_variable arrived_;

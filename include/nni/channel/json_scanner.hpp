@@ -6,7 +6,7 @@
 
 #include <nni/core/macros.hpp>
 
-namespace nni::trial::detail {
+namespace nni::channel::detail {
 
 /// Reads JSON in place, without building a tree: for messages of which two or three members matter.
 ///
@@ -49,7 +49,7 @@ class JsonScanner {
 /// Length of the valid UTF-8 sequence at the start of the text, 0 when there is none.
 std::size_t utf8_length(std::string_view text) noexcept;
 
-}  // namespace nni::trial::detail
+}  // namespace nni::channel::detail
 
 #if NNI_HEADER_ONLY
 #include <nni/channel/json_scanner_inl.hpp>

@@ -5,7 +5,7 @@
 
 #include <nni/channel/json_scanner.hpp>
 
-namespace nni::trial::detail {
+namespace nni::channel::detail {
 
 NNI_INLINE std::size_t utf8_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t index) { return static_cast<unsigned>(static_cast<unsigned char>(text[index])); };
@@ -253,4 +253,4 @@ NNI_INLINE bool JsonScanner::value(std::string_view& raw) noexcept {
   return true;
 }
 
-}  // namespace nni::trial::detail
+}  // namespace nni::channel::detail

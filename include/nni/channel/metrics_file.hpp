@@ -9,7 +9,7 @@
 
 #include <nni/core/macros.hpp>
 
-namespace nni::trial {
+namespace nni::channel {
 
 /// One thing in a metrics file.
 class MetricsFileItem {
@@ -67,7 +67,7 @@ class MetricsFileReader {
   bool skipping_ = false;  // the bytes before these were no record either
 };
 
-}  // namespace nni::trial
+}  // namespace nni::channel
 
 #if NNI_HEADER_ONLY
 #include <nni/channel/metrics_file_inl.hpp>

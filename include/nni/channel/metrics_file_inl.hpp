@@ -5,7 +5,7 @@
 #include <nni/channel/metrics_file.hpp>
 #include <nni/channel/protocol.hpp>
 
-namespace nni::trial {
+namespace nni::channel {
 
 namespace detail {
 inline constexpr std::size_t metrics_head_size = 8;  // ME000009
@@ -72,4 +72,4 @@ NNI_INLINE std::optional<MetricsFileItem> MetricsFileReader::finish() {
   return std::nullopt;
 }
 
-}  // namespace nni::trial
+}  // namespace nni::channel

@@ -18,7 +18,7 @@
 ///
 /// Commands and payloads are those of NNI 3.0 (docs/formats/trial-channel.md). Batches are an extension of ours:
 /// a client offers one, and a server that does not answer with `batch_answer` did not understand it.
-namespace nni::trial {
+namespace nni::channel {
 
 /// The variable that tells a trial that it may ask for parameters more than once: `true` or `True`.
 inline constexpr std::string_view multi_phase_variable = "MULTI_PHASE";
@@ -37,23 +37,23 @@ enum class CommandType : std::uint8_t {
 };
 
 /// A command of the channel.
-class ChannelCommand {
+class Command {
  public:
-  ChannelCommand() = default;
+  Command() = default;
   /// @param what  type
   /// @param content  behind the type
-  ChannelCommand(CommandType what, std::string content) : type(what), text(std::move(content)) {}
+  Command(CommandType what, std::string content) : type(what), text(std::move(content)) {}
 
   CommandType type = CommandType::other;  ///< what is asked for
   std::string text;                       ///< what stands behind the type
 };
 
 /// The JSON text of a command.
-[[nodiscard]] std::string encode(const ChannelCommand& command);
+[[nodiscard]] std::string encode(const Command& command);
 
 /// Reads a command.
 /// @returns  the command, or an error for a text that is none
-[[nodiscard]] Result<ChannelCommand> decode_command(std::string_view text);
+[[nodiscard]] Result<Command> decode_command(std::string_view text);
 
 /// The payload of a `metric` command.
 class MetricPayload {
@@ -144,7 +144,7 @@ class Batch {
 /// A text of a stranger for logs and records: one line, at most 200 characters, nothing unprintable.
 [[nodiscard]] std::string shortened(std::string_view text);
 
-}  // namespace nni::trial
+}  // namespace nni::channel
 
 #if NNI_HEADER_ONLY
 #include <nni/channel/protocol_inl.hpp>

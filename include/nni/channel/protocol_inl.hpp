@@ -7,7 +7,7 @@
 #include <nni/channel/json_scanner.hpp>
 #include <nni/channel/protocol.hpp>
 
-namespace nni::trial {
+namespace nni::channel {
 
 namespace detail {
 
@@ -86,7 +86,7 @@ NNI_INLINE bool is_json_text(std::string_view text) noexcept {
   return scanner.value(raw) && scanner.at_end();
 }
 
-NNI_INLINE std::string encode(const ChannelCommand& command) {
+NNI_INLINE std::string encode(const Command& command) {
   std::string text;
   text.reserve(command.text.size() + 48);
   switch (command.type) {
@@ -100,7 +100,7 @@ NNI_INLINE std::string encode(const ChannelCommand& command) {
   return text;
 }
 
-NNI_INLINE Result<ChannelCommand> decode_command(std::string_view text) {
+NNI_INLINE Result<Command> decode_command(std::string_view text) {
   std::string type;
   std::string parameter;
   std::string metric;
@@ -116,16 +116,16 @@ NNI_INLINE Result<ChannelCommand> decode_command(std::string_view text) {
   });
   if (!whole) return detail::not_understood("this is not a command in JSON", text);
   if (!has_type) return detail::not_understood("a command needs a type", text);
-  if (type == "request_parameter") return ChannelCommand(CommandType::request_parameter, {});
+  if (type == "request_parameter") return Command(CommandType::request_parameter, {});
   if (type == "parameter") {
     if (!has_parameter) return detail::not_understood("a parameter command needs a text \"parameter\"", text);
-    return ChannelCommand(CommandType::parameter, std::move(parameter));
+    return Command(CommandType::parameter, std::move(parameter));
   }
   if (type == "metric") {
     if (!has_metric) return detail::not_understood("a metric command needs a text \"metric\"", text);
-    return ChannelCommand(CommandType::metric, std::move(metric));
+    return Command(CommandType::metric, std::move(metric));
   }
-  return ChannelCommand(CommandType::other, std::move(type));
+  return Command(CommandType::other, std::move(type));
 }
 
 NNI_INLINE std::string encode(const MetricPayload& payload) {
@@ -296,4 +296,4 @@ NNI_INLINE std::optional<std::size_t> parse_batch_answer(std::string_view text) 
   return count;
 }
 
-}  // namespace nni::trial
+}  // namespace nni::channel

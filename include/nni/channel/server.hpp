@@ -20,7 +20,7 @@
 #include <nni/core/time.hpp>
 #include <nni/net/server.hpp>
 
-namespace nni::trial {
+namespace nni::channel {
 
 namespace detail {
 class ChannelCore;
@@ -63,8 +63,8 @@ struct SharedReply {
 };
 }  // namespace detail
 
-/// Settings of `ChannelServer`.
-struct ChannelServerOptions {
+/// Settings of `Server`.
+struct ServerOptions {
   std::string listen = "localhost";               ///< see `net::ServerOptions::listen`
   unsigned short port = 0;                        ///< 0: a free one
   std::string advertise = {};                     ///< host in the addresses that trials get; empty: `localhost`
@@ -82,11 +82,11 @@ struct ChannelServerOptions {
 ///
 /// The trial waits until `acknowledge` is called. A message that is dropped unacknowledged is answered 503: our own
 /// trial library sends it again. Belongs to the executor of the server, but may outlive the server.
-class ChannelMessage {
+class Message {
  public:
-  ChannelMessage() = default;
-  ChannelMessage(ChannelMessage&&) noexcept = default;
-  ChannelMessage& operator=(ChannelMessage&&) noexcept = default;
+  Message() = default;
+  Message(Message&&) noexcept = default;
+  Message& operator=(Message&&) noexcept = default;
 
   RunId run;                         ///< from the token in the address, never from the payload
   std::vector<Metric> metrics;       ///< in the order of the trial's reports; one, or many in a batch
@@ -112,7 +112,7 @@ class ChannelMessage {
 };
 
 /// Called on the server's executor for each message of a run that is admitted. It must not throw.
-using ChannelHandler = std::function<void(ChannelMessage)>;
+using Handler = std::function<void(Message)>;
 
 /// Serves NNI's trial channel and our batches (docs/formats/trial-channel.md) to the trials of one experiment.
 ///
@@ -120,17 +120,16 @@ using ChannelHandler = std::function<void(ChannelMessage)>;
 /// Parameters are bound to a run when it is admitted, and every first or repeated request of it gets the same record;
 /// a run of several phases (`expect_phases`) gets each record once.
 /// All members are called on the executor, which must be single-threaded.
-class ChannelServer {
+class Server {
  public:
   /// @param executor  single-threaded
   /// @param options   address and limits
   /// @param handler   receives what trials report
   /// @param log       is told about trouble with clients; never about tokens
-  NNI_NEEDS_HTTP(ChannelServer(boost::asio::any_io_executor executor, ChannelServerOptions options,
-                               ChannelHandler handler, Log log = {}));
-  ChannelServer(ChannelServer&&) noexcept;
-  ChannelServer& operator=(ChannelServer&&) noexcept;
-  ~ChannelServer();
+  NNI_NEEDS_HTTP(Server(boost::asio::any_io_executor executor, ServerOptions options, Handler handler, Log log = {}));
+  Server(Server&&) noexcept;
+  Server& operator=(Server&&) noexcept;
+  ~Server();
 
   /// Starts to listen.
   /// @throws Error  `Errc::in_use`, `Errc::config_invalid`, see `net::Server::open`
@@ -187,7 +186,7 @@ class ChannelServer {
   std::shared_ptr<detail::ChannelCore> core_;
 };
 
-}  // namespace nni::trial
+}  // namespace nni::channel
 
 #if NNI_HEADER_ONLY
 #include <nni/channel/server_inl.hpp>

@@ -11,12 +11,12 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-namespace nni::trial::detail {
+namespace nni::channel::detail {
 
 // So many ended runs are answered "gone"; older ones are forgotten, and are answered as strangers.
 inline constexpr std::size_t most_gone = 1024;
 
-NNI_INLINE net::ServerOptions server_options(const ChannelServerOptions& options) {
+NNI_INLINE net::ServerOptions server_options(const ServerOptions& options) {
   net::ServerOptions result;
   result.listen = options.listen;
   result.port = options.port;
@@ -27,8 +27,8 @@ NNI_INLINE net::ServerOptions server_options(const ChannelServerOptions& options
   return result;
 }
 
-NNI_INLINE ChannelCore::ChannelCore(boost::asio::any_io_executor executor, ChannelServerOptions options,
-                                    ChannelHandler handler, Log log)
+NNI_INLINE ChannelCore::ChannelCore(boost::asio::any_io_executor executor, ServerOptions options, Handler handler,
+                                    Log log)
     : executor_(std::move(executor)),
       options_(std::move(options)),
       handler_(std::move(handler)),
@@ -164,7 +164,7 @@ NNI_INLINE void ChannelCore::handle(const net::Request& request, net::Responder 
 }
 
 // Frees a large body as soon as it is decoded.
-NNI_INLINE Result<ChannelCommand> decode_command_of(const net::Request& request) {
+NNI_INLINE Result<Command> decode_command_of(const net::Request& request) {
   if (request.body.size() <= part_bytes) return decode_command(request.body);
   const std::string body = request.take_body();
   return decode_command(body);
@@ -173,9 +173,9 @@ NNI_INLINE Result<ChannelCommand> decode_command_of(const net::Request& request)
 NNI_INLINE void ChannelCore::handle_put(Channel& channel, const net::Request& request, net::Responder reply) {
   const TimePoint now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
   if (request.content_type == batch_media_type) return handle_batch(channel, request, std::move(reply), now);
-  ChannelMessage message;
+  Message message;
   message.run = channel.run;
-  Result<ChannelCommand> command = decode_command_of(request);
+  Result<Command> command = decode_command_of(request);
   if (!command) {
     message.garbage.push_back(command.error().message());
     return deliver(std::move(message), std::move(reply));
@@ -215,7 +215,7 @@ NNI_INLINE std::string ChannelCore::take_parameters(Channel& channel) {
   }
   channel.taken = true;
   channel.wanted = false;
-  return encode(ChannelCommand(CommandType::parameter, channel.record));
+  return encode(Command(CommandType::parameter, channel.record));
 }
 
 NNI_INLINE void ChannelCore::handle_poll(Channel& channel, const Token& token, net::Responder reply) {
@@ -311,18 +311,17 @@ NNI_INLINE awaitable<void> ChannelCore::close() {
   while (operations_ != 0) co_await idle_.wait();
 }
 
-}  // namespace nni::trial::detail
+}  // namespace nni::channel::detail
 
-namespace nni::trial {
+namespace nni::channel {
 
-NNI_INLINE ChannelServer::ChannelServer(
-    boost::asio::any_io_executor executor, ChannelServerOptions options, ChannelHandler handler, Log log)
+NNI_INLINE Server::Server(boost::asio::any_io_executor executor, ServerOptions options, Handler handler, Log log)
     : core_(std::make_shared<detail::ChannelCore>(
           std::move(executor), std::move(options), std::move(handler), std::move(log))) {}
 
-NNI_INLINE ChannelServer::ChannelServer(ChannelServer&&) noexcept = default;
+NNI_INLINE Server::Server(Server&&) noexcept = default;
 
-NNI_INLINE ChannelServer& ChannelServer::operator=(ChannelServer&& other) noexcept {
+NNI_INLINE Server& Server::operator=(Server&& other) noexcept {
   if (this != &other) {
     if (core_) core_->stop();
     core_ = std::move(other.core_);
@@ -330,41 +329,39 @@ NNI_INLINE ChannelServer& ChannelServer::operator=(ChannelServer&& other) noexce
   return *this;
 }
 
-NNI_INLINE ChannelServer::~ChannelServer() {
+NNI_INLINE Server::~Server() {
   if (core_) core_->stop();
 }
 
-NNI_INLINE awaitable<void> ChannelServer::open() {
+NNI_INLINE awaitable<void> Server::open() {
   core_->open();
   co_return;
 }
 
-NNI_INLINE unsigned short ChannelServer::port() const noexcept { return core_->port(); }
-NNI_INLINE std::size_t ChannelServer::runs() const noexcept { return core_->runs(); }
+NNI_INLINE unsigned short Server::port() const noexcept { return core_->port(); }
+NNI_INLINE std::size_t Server::runs() const noexcept { return core_->runs(); }
 
-NNI_INLINE std::string ChannelServer::admit(RunId run, std::string record) {
-  return core_->admit(run, std::move(record));
-}
+NNI_INLINE std::string Server::admit(RunId run, std::string record) { return core_->admit(run, std::move(record)); }
 
-NNI_INLINE std::string ChannelServer::url(RunId run) { return core_->url(run); }
+NNI_INLINE std::string Server::url(RunId run) { return core_->url(run); }
 
-NNI_INLINE void ChannelServer::restore(RunId run, std::string_view token, std::string record) {
+NNI_INLINE void Server::restore(RunId run, std::string_view token, std::string record) {
   const std::optional<detail::Token> known = detail::Token::parse(token);
   if (!known) throw Error(Errc::internal, "the kept token of run " + to_string(run) + " has not the form of one");
   core_->admit(run, *known, std::move(record));
 }
 
-NNI_INLINE std::string ChannelServer::token(RunId run) const {
+NNI_INLINE std::string Server::token(RunId run) const {
   const std::optional<detail::Token> token = core_->token_of(run);
   return token ? token->text() : std::string();
 }
 
-NNI_INLINE void ChannelServer::expect_phases(RunId run) { core_->expect_phases(run); }
-NNI_INLINE void ChannelServer::send(RunId run, std::string record) { core_->send(run, std::move(record)); }
-NNI_INLINE awaitable<void> ChannelServer::settle(RunId run) { return core_->settle(run); }
-NNI_INLINE void ChannelServer::dismiss(RunId run) { core_->dismiss(run); }
-NNI_INLINE awaitable<void> ChannelServer::close() { return core_->close(); }
+NNI_INLINE void Server::expect_phases(RunId run) { core_->expect_phases(run); }
+NNI_INLINE void Server::send(RunId run, std::string record) { core_->send(run, std::move(record)); }
+NNI_INLINE awaitable<void> Server::settle(RunId run) { return core_->settle(run); }
+NNI_INLINE void Server::dismiss(RunId run) { core_->dismiss(run); }
+NNI_INLINE awaitable<void> Server::close() { return core_->close(); }
 
-}  // namespace nni::trial
+}  // namespace nni::channel
 
 #endif  // NNI_WITH_HTTP

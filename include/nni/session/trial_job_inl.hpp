@@ -8,17 +8,17 @@
 namespace nni {
 
 NNI_INLINE std::string TrialJobMetric::data() const {
-  trial::MetricPayload payload(metric_.kind, metric_.sequence, metric_.value);
+  channel::MetricPayload payload(metric_.kind, metric_.sequence, metric_.value);
   payload.parameter_id = std::to_string(parameter_.value);
   payload.trial_job_id = to_string(metric_.run.trial);
-  return trial::encode(payload);
+  return channel::encode(payload);
 }
 
 NNI_INLINE boost::json::object to_json(const TrialJobDetail& detail) {
   boost::json::object form;
   form["sequenceId"] = detail.trial.sequence();
   boost::json::object& parameters = form["hyperParameters"].emplace_object();
-  parameters["value"] = trial::parameter_record(detail.parameter, detail.parameters);
+  parameters["value"] = channel::parameter_record(detail.parameter, detail.parameters);
   parameters["index"] = 0;
 
   boost::json::object result;

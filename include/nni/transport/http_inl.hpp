@@ -21,12 +21,12 @@ class HttpInbox {
  public:
   HttpInbox(Context& context, const HttpOptions& options)
       : server_(
-            context.executor(), server_options(options),
-            [this](trial::ChannelMessage message) { take(std::move(message)); }, context.log()) {}
+            context.executor(), server_options(options), [this](channel::Message message) { take(std::move(message)); },
+            context.log()) {}
   HttpInbox(const HttpInbox&) = delete;
   HttpInbox& operator=(const HttpInbox&) = delete;
 
-  trial::ChannelServer& server() noexcept { return server_; }
+  channel::Server& server() noexcept { return server_; }
 
   awaitable<TrialMessage> next() {
     while (messages_.empty()) {
@@ -89,7 +89,7 @@ class HttpInbox {
     Phase& phase = phases_[run];
     // The position of a run that was not prepared is not known here; NNI's library does not look at it.
     const ParameterId id = phase.known ? phase.parameter : ParameterId{run.trial.sequence()};
-    server_.send(run, trial::parameter_record(id, parameters, phase.known ? ++phase.last : 0));
+    server_.send(run, channel::parameter_record(id, parameters, phase.known ? ++phase.last : 0));
   }
 
  private:
@@ -103,22 +103,22 @@ class HttpInbox {
   };
 
   static std::string record_of(const TrialJobForm& form) {
-    return trial::parameter_record(form.parameter, form.parameters);
+    return channel::parameter_record(form.parameter, form.parameters);
   }
 
   void admitted(const TrialJobForm& form) {
-    const auto phases = form.environment.find(std::string(trial::multi_phase_variable));
-    if (phases != form.environment.end() && trial::says_multi_phase(phases->second)) server_.expect_phases(form.run);
+    const auto phases = form.environment.find(std::string(channel::multi_phase_variable));
+    if (phases != form.environment.end() && channel::says_multi_phase(phases->second)) server_.expect_phases(form.run);
     phases_[form.run] = Phase{true, form.parameter, 0};
   }
 
   struct Request {
-    trial::ChannelMessage message;
+    channel::Message message;
     std::size_t open = 0;  // values that are not acknowledged
   };
 
-  static trial::ChannelServerOptions server_options(const HttpOptions& options) {
-    trial::ChannelServerOptions result;
+  static channel::ServerOptions server_options(const HttpOptions& options) {
+    channel::ServerOptions result;
     result.listen = options.listen;
     result.port = options.port;
     result.advertise = options.advertise;
@@ -129,7 +129,7 @@ class HttpInbox {
   }
 
   // All of a message or, when there is no memory for it, nothing: then it is not acknowledged and comes again.
-  void take(trial::ChannelMessage message) {
+  void take(channel::Message message) {
     const RunId run = message.run;
     const std::size_t count = message.metrics.size() + message.garbage.size();
     const std::size_t before = messages_.size();
@@ -154,7 +154,7 @@ class HttpInbox {
     changed_.notify();
   }
 
-  trial::ChannelServer server_;
+  channel::Server server_;
   std::deque<TrialMessage> messages_;
   std::unordered_map<RunId, std::size_t> undelivered_;
   std::unordered_map<RunId, Phase> phases_;

@@ -89,10 +89,9 @@ class Client::Sender {
 
   // Queues a value. Returns its number, counted from 1.
   std::uint64_t report(MetricKind kind, std::string_view json_text) {
-    if (!is_json_text(json_text))
-      throw config_error(
-          "result",
-          "\"" + shortened(json_text) + "\" is not JSON; report a number, or an object with a member \"default\"");
+    if (!channel::is_json_text(json_text))
+      throw config_error("result", "\"" + channel::shortened(json_text) +
+                                       "\" is not JSON; report a number, or an object with a member \"default\"");
     if (is_copy())  // asked before the lock, which another thread may have held when we were forked
       throw Error(
           Errc::unsupported, "results are reported by the process that reported first, not by one that it forked");

@@ -70,7 +70,7 @@ NNI_INLINE void Courier::refuse(const LinkAnswer& answer, const std::string& wha
                                      "); NNI_TRIAL_COMMAND_CHANNEL is the address of another run or experiment");
   throw Error(Errc::platform_rejected,
               "the manager refused " + what + " with HTTP status " + std::to_string(answer.status) +
-                  (answer.body.empty() ? std::string() : ": " + shortened(answer.body)));
+                  (answer.body.empty() ? std::string() : ": " + channel::shortened(answer.body)));
 }
 
 // Nothing when the connection failed, or when the server is there but cannot do it now.
@@ -107,12 +107,12 @@ NNI_INLINE void Courier::deliver(std::span<const Report> reports) {
 NNI_INLINE void Courier::deliver_batch(std::span<const Report> reports) {
   while (!reports.empty() && !gone_) {
     body_.clear();
-    for (const Report& report : reports) append_to_batch(body_, report.kind, report.sequence, report.value);
-    const LinkAnswer answer = put(body_, batch_media_type);
+    for (const Report& report : reports) channel::append_to_batch(body_, report.kind, report.sequence, report.value);
+    const LinkAnswer answer = put(body_, channel::batch_media_type);
     if (answer.status == 410) {
       gone_ = true;
     } else if (answer.status == 200) {
-      const std::optional<std::size_t> recorded = parse_batch_answer(answer.body);
+      const std::optional<std::size_t> recorded = channel::parse_batch_answer(answer.body);
       if (recorded && *recorded > 0) {
         reports = reports.subspan(std::min(*recorded, reports.size()));
       } else {
@@ -134,10 +134,11 @@ NNI_INLINE void Courier::deliver_batch(std::span<const Report> reports) {
 
 NNI_INLINE void Courier::deliver_one(const Report& report) {
   if (gone_) return;
-  MetricPayload payload(report.kind, report.sequence, report.value);
+  channel::MetricPayload payload(report.kind, report.sequence, report.value);
   payload.parameter_id = parameter_id_;
   payload.trial_job_id = trial_id_;
-  const LinkAnswer answer = put(encode(ChannelCommand(CommandType::metric, encode(payload))), "application/json");
+  const LinkAnswer answer = put(
+      channel::encode(channel::Command(channel::CommandType::metric, channel::encode(payload))), "application/json");
   if (answer.status == 410)
     gone_ = true;
   else if (answer.status != 200)
@@ -145,7 +146,7 @@ NNI_INLINE void Courier::deliver_one(const Report& report) {
 }
 
 NNI_INLINE Parameters Courier::request_parameters() {
-  const std::string question = encode(ChannelCommand(CommandType::request_parameter, {}));
+  const std::string question = channel::encode(channel::Command(channel::CommandType::request_parameter, {}));
   Attempts attempts(*this);
   bool asked = false;
   while (true) {
@@ -161,11 +162,12 @@ NNI_INLINE Parameters Courier::request_parameters() {
     } else if (answer->status == 200 && !asked) {
       asked = true;
     } else if (answer->status == 200) {
-      const Result<ChannelCommand> command = decode_command(answer->body);
-      if (!command || command->type != CommandType::parameter)
-        throw Error(Errc::protocol, "the manager sent something that is not parameters: " + shortened(answer->body));
-      if (const auto id = raw_member(command->text, "parameter_id")) parameter_id_ = *id;
-      return record_parameters(command->text).value();
+      const Result<channel::Command> command = channel::decode_command(answer->body);
+      if (!command || command->type != channel::CommandType::parameter)
+        throw Error(
+            Errc::protocol, "the manager sent something that is not parameters: " + channel::shortened(answer->body));
+      if (const auto id = channel::raw_member(command->text, "parameter_id")) parameter_id_ = *id;
+      return channel::record_parameters(command->text).value();
     } else if (answer->status != 408) {  // 408: nothing yet, ask again
       refuse(*answer, "a request for parameters");
     }

@@ -140,9 +140,9 @@ NNI_INLINE int report_main(int argc, const char* const* argv) {
     if (words[0] == "report") {
       if (words.size() != 3 || (words[1] != "intermediate" && words[1] != "final"))
         return detail::report_usage_error(program, "write report intermediate VALUE, or report final VALUE");
-      if (!is_json_text(words[2]))
+      if (!channel::is_json_text(words[2]))
         return detail::report_usage_error(
-            program, "\"" + shortened(words[2]) + "\" is neither a number nor other JSON");
+            program, "\"" + channel::shortened(words[2]) + "\" is neither a number nor other JSON");
       detail::report_value(words[1] == "final" ? MetricKind::final : MetricKind::intermediate, words[2]);
       return 0;
     }

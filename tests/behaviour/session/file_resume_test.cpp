@@ -58,7 +58,7 @@ static_assert(ResumableService<Ended>);
 constexpr RunId run{TrialId{1}, 0};
 
 std::string record(MetricKind kind, std::uint32_t sequence, const std::string& value) {
-  const std::string payload = trial::encode(trial::MetricPayload(kind, sequence, value));
+  const std::string payload = channel::encode(channel::MetricPayload(kind, sequence, value));
   const std::string length = std::to_string(payload.size() + 1);
   return "ME" + std::string(6 - length.size(), '0') + length + payload + "\n";
 }

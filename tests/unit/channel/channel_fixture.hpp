@@ -25,34 +25,34 @@ inline constexpr nni::RunId second_run{nni::TrialId{2}, 0};
 /// A channel whose messages are kept until the test acknowledges them.
 class Fixture {
  public:
-  explicit Fixture(nni::Context& ctx, nni::trial::ChannelServerOptions options = {})
+  explicit Fixture(nni::Context& ctx, nni::channel::ServerOptions options = {})
       : server(
             ctx.executor(), std::move(options),
-            [this](nni::trial::ChannelMessage message) { messages.push_back(std::move(message)); },
+            [this](nni::channel::Message message) { messages.push_back(std::move(message)); },
             nni::Log([this](nni::LogLevel, std::string_view, std::string_view text) { log.emplace_back(text); })) {}
 
   /// The path at which a run finds the channel.
   std::string target(nni::RunId run) { return nni::net::parse_url(server.url(run)).value().path; }
 
-  std::vector<nni::trial::ChannelMessage> messages;
+  std::vector<nni::channel::Message> messages;
   std::vector<std::string> log;
-  nni::trial::ChannelServer server;
+  nni::channel::Server server;
 };
 
 /// What a trial sends to report a value.
 /// @param trial  the trial that it says it is
 inline std::string metric_command(nni::MetricKind kind, std::uint32_t sequence, const std::string& value,
                                   const std::string& trial = "other") {
-  nni::trial::MetricPayload payload(kind, sequence, value);
+  nni::channel::MetricPayload payload(kind, sequence, value);
   payload.trial_job_id = trial;
-  return encode(nni::trial::ChannelCommand(nni::trial::CommandType::metric, encode(payload)));
+  return encode(nni::channel::Command(nni::channel::CommandType::metric, encode(payload)));
 }
 
 /// What a trial sends to ask for parameters.
 inline const std::string request_parameter =
-    encode(nni::trial::ChannelCommand(nni::trial::CommandType::request_parameter, {}));
+    encode(nni::channel::Command(nni::channel::CommandType::request_parameter, {}));
 
 /// The parameters in an answer, as they were given to the channel.
-inline std::string record_in(const RawAnswer& answer) { return nni::trial::decode_command(answer.body).value().text; }
+inline std::string record_in(const RawAnswer& answer) { return nni::channel::decode_command(answer.body).value().text; }
 
 }  // namespace nni_test

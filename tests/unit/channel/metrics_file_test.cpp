@@ -5,8 +5,8 @@
 
 #include <nni/channel/metrics_file.hpp>
 
-using nni::trial::MetricsFileItem;
-using nni::trial::MetricsFileReader;
+using nni::channel::MetricsFileItem;
+using nni::channel::MetricsFileReader;
 
 namespace {
 

@@ -19,7 +19,7 @@
 #include "channel_fixture.hpp"
 
 using namespace nni;
-using namespace nni::trial;
+using namespace nni::channel;
 using namespace nni_test;
 
 CO_TEST_CASE("channel: a metric is answered when it is acknowledged, and the run comes from the address",
@@ -34,7 +34,7 @@ CO_TEST_CASE("channel: a metric is answered when it is acknowledged, and the run
   co_await turns(ctx);
 
   REQUIRE(fixture.messages.size() == 1);
-  const ChannelMessage& message = fixture.messages[0];
+  const Message& message = fixture.messages[0];
   CHECK(message.run == first_run);
   REQUIRE(message.metrics.size() == 1);
   CHECK(message.metrics[0].run == first_run);
@@ -192,7 +192,7 @@ CO_TEST_CASE("channel: a value is as large as NNI's own manager takes it, and no
   while (fixture.messages.empty()) co_await turns(ctx);
   REQUIRE(fixture.messages[0].metrics.size() == 1);
   CHECK(fixture.messages[0].metrics[0].value == text);
-  CHECK(ChannelServerOptions{}.max_body_bytes == 50U * 1024 * 1024);
+  CHECK(ServerOptions{}.max_body_bytes == 50U * 1024 * 1024);
   co_await fixture.server.close();
 }
 
@@ -207,9 +207,9 @@ std::string batch_of(std::uint32_t values) {
 
 const std::string batch_header = "Content-Type: " + std::string(batch_media_type) + "\r\n";
 
-std::size_t values_in(const std::vector<ChannelMessage>& messages) {
+std::size_t values_in(const std::vector<Message>& messages) {
   std::size_t values = 0;
-  for (const ChannelMessage& message : messages) values += message.metrics.size();
+  for (const Message& message : messages) values += message.metrics.size();
   return values;
 }
 
@@ -217,7 +217,7 @@ std::size_t values_in(const std::vector<ChannelMessage>& messages) {
 
 CO_TEST_CASE("channel: a batch of too many values is refused with the limit, and nothing of it counts",
              "[trial][channel]") {
-  ChannelServerOptions options;
+  ServerOptions options;
   options.max_batch = 1000;
   Fixture fixture(ctx, options);
   co_await fixture.server.open();
@@ -252,7 +252,7 @@ CO_TEST_CASE("channel: a large batch is handed over in parts, in order, and othe
   CHECK(fixture.messages.front().run == first_run);
   CHECK(fixture.messages.back().run == first_run);
   std::uint32_t next = 0;
-  for (const ChannelMessage& message : fixture.messages)
+  for (const Message& message : fixture.messages)
     for (const Metric& metric : message.metrics)
       if (metric.run == first_run) CHECK(metric.sequence == next++);
   CHECK(next == 8000);
@@ -276,7 +276,7 @@ CO_TEST_CASE("channel: a large batch is handed over in parts, in order, and othe
 
 CO_TEST_CASE("channel: batches wait while too many values are not acknowledged, single values do not",
              "[trial][channel]") {
-  ChannelServerOptions options;
+  ServerOptions options;
   options.max_in_flight = 600;
   Fixture fixture(ctx, options);
   co_await fixture.server.open();
@@ -295,7 +295,7 @@ CO_TEST_CASE("channel: batches wait while too many values are not acknowledged, 
   std::size_t taken = 0;
   while (taken < 4001) {
     taken += values_in(fixture.messages);
-    for (ChannelMessage& message : fixture.messages) message.acknowledge();
+    for (Message& message : fixture.messages) message.acknowledge();
     fixture.messages.clear();
     co_await turns(ctx, 1);
   }

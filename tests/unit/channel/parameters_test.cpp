@@ -13,7 +13,7 @@
 #include "channel_fixture.hpp"
 
 using namespace nni;
-using namespace nni::trial;
+using namespace nni::channel;
 using namespace nni_test;
 
 CO_TEST_CASE("channel: a trial gets the parameters that were bound to its run, as often as it asks",
@@ -42,7 +42,7 @@ CO_TEST_CASE("channel: a trial gets the parameters that were bound to its run, a
 }
 
 CO_TEST_CASE("channel: two questions for parameters before an answer are one", "[trial][channel]") {
-  ChannelServerOptions options;
+  ServerOptions options;
   options.poll_window = std::chrono::milliseconds(10);
   Fixture fixture(ctx, options);
   co_await fixture.server.open();

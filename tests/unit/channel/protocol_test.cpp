@@ -11,15 +11,15 @@
 #include <nni/channel/protocol.hpp>
 
 using namespace nni;
-using namespace nni::trial;
+using namespace nni::channel;
 
 TEST_CASE("protocol: commands are read as NNI's library writes them", "[trial][protocol]") {
-  const ChannelCommand request = decode_command(R"({"type": "request_parameter"})").value();
-  const ChannelCommand metric =
+  const Command request = decode_command(R"({"type": "request_parameter"})").value();
+  const Command metric =
       decode_command(R"({"type": "metric", "metric": "{\"sequence\": 0, \"value\": \"0.52\"}"})").value();
-  const ChannelCommand parameter =
+  const Command parameter =
       decode_command(R"({"type":"parameter","parameter":"{\"parameters\": {\"lr\": 1e-07}}"})").value();
-  const ChannelCommand other = decode_command(R"({"type": "bye", "more": [1, {"a": null}], "type2": -1.5e+3})").value();
+  const Command other = decode_command(R"({"type": "bye", "more": [1, {"a": null}], "type2": -1.5e+3})").value();
 
   CHECK(request.type == CommandType::request_parameter);
   CHECK(metric.type == CommandType::metric);
@@ -48,14 +48,14 @@ TEST_CASE("protocol: what is no command is an error that shows it, shortened and
 TEST_CASE("protocol: commands survive writing and reading", "[trial][protocol]") {
   const std::string text = "quotes \" backslash \\ newline \n tab \t \x01 \xc3\xa9 \xf0\x9f\x98\x80 end";
   for (const CommandType type : {CommandType::parameter, CommandType::metric}) {
-    const std::string encoded = encode(ChannelCommand(type, text));
-    const ChannelCommand back = decode_command(encoded).value();
+    const std::string encoded = encode(Command(type, text));
+    const Command back = decode_command(encoded).value();
     CHECK(back.type == type);
     CHECK(back.text == text);
     for (const char letter : encoded) CHECK(static_cast<unsigned char>(letter) < 0x80);
     CHECK_NOTHROW(boost::json::parse(encoded));
   }
-  CHECK(decode_command(encode(ChannelCommand(CommandType::request_parameter, {}))).value().type ==
+  CHECK(decode_command(encode(Command(CommandType::request_parameter, {}))).value().type ==
         CommandType::request_parameter);
 }
 
@@ -211,13 +211,13 @@ TEST_CASE("protocol: strings are unescaped as a JSON library does", "[trial][pro
     for (std::size_t left = random() % 8; left > 0; --left) text += pieces[random() % pieces.size()];
     text += "\"";
     std::string ours;
-    nni::trial::detail::JsonScanner scanner(text);
+    nni::channel::detail::JsonScanner scanner(text);
     REQUIRE(scanner.string(ours));
     const auto theirs = boost::json::parse(text).as_string();
     CHECK(ours == std::string(theirs.data(), theirs.size()));
   }
   std::string lone;
-  nni::trial::detail::JsonScanner scanner(R"("\ud800x\udc00")");
+  nni::channel::detail::JsonScanner scanner(R"("\ud800x\udc00")");
   REQUIRE(scanner.string(lone));
   CHECK(lone == "\xef\xbf\xbdx\xef\xbf\xbd");
 }
@@ -233,7 +233,7 @@ TEST_CASE("protocol: random and damaged bytes are refused without harm", "[trial
   std::string batch;
   for (std::uint32_t index = 0; index < 20; ++index) append_to_batch(batch, MetricKind::intermediate, index, "0.25");
   const std::string command =
-      encode(ChannelCommand(CommandType::metric, encode(MetricPayload(MetricKind::final, 0, R"({"default": 0.5})"))));
+      encode(Command(CommandType::metric, encode(MetricPayload(MetricKind::final, 0, R"({"default": 0.5})"))));
 
   for (int round = 0; round < 20'000; ++round) {
     std::string text;

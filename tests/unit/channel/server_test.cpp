@@ -14,7 +14,7 @@
 #include "channel_fixture.hpp"
 
 using namespace nni;
-using namespace nni::trial;
+using namespace nni::channel;
 using namespace nni_test;
 
 CO_TEST_CASE("channel: an address with another token, environment or trial is refused, and no token is logged",
@@ -106,7 +106,7 @@ CO_TEST_CASE("channel: the next attempt of a trial has an address of its own", "
 }
 
 CO_TEST_CASE("channel: a server in the place of an earlier one serves trials that live on", "[trial][channel]") {
-  ChannelServerOptions options;
+  ServerOptions options;
   std::string url, token;
   {
     Fixture before(ctx);
@@ -168,7 +168,7 @@ CO_TEST_CASE("channel: random bytes on the channel harm nobody", "[trial][channe
     }
     client.finish_sending();
     co_await turns(ctx, 4);
-    for (ChannelMessage& message : fixture.messages) CHECK(message.metrics.empty());
+    for (Message& message : fixture.messages) CHECK(message.metrics.empty());
     fixture.messages.clear();
   }
   RawHttp client(ctx.executor());

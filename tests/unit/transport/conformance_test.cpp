@@ -99,7 +99,7 @@ testing::TransportTrial file_trial() {
   trial.waits = false;
   trial.report = [](const EnvironmentVariables& environment, const std::vector<Metric>& values) {
     for (const Metric& value : values)
-      append(environment, record(trial::encode(trial::MetricPayload(value.kind, value.sequence, value.value))));
+      append(environment, record(channel::encode(channel::MetricPayload(value.kind, value.sequence, value.value))));
   };
   trial.report_garbage = [](const EnvironmentVariables& environment) {
     append(environment, "no record\n");
@@ -110,7 +110,7 @@ testing::TransportTrial file_trial() {
     const std::string name = phase == 0 ? "parameter.cfg" : "parameter_" + std::to_string(phase) + ".cfg";
     std::ifstream file(std::filesystem::path(environment.at("NNI_SYS_DIR")) / name);
     const std::string text(std::istreambuf_iterator<char>(file), {});
-    return trial::record_parameters(text).value();
+    return channel::record_parameters(text).value();
   };
   return trial;
 }

@@ -34,7 +34,7 @@ std::string record(const std::string& payload) {
 }
 
 std::string value_record(MetricKind kind, std::uint32_t sequence, const std::string& value) {
-  return record(trial::encode(trial::MetricPayload(kind, sequence, value)));
+  return record(channel::encode(channel::MetricPayload(kind, sequence, value)));
 }
 
 struct Fixture {
@@ -106,8 +106,8 @@ CO_TEST_CASE("file tail: a run is told its directory, and finds its parameters t
   CHECK(environment.at("NNI_TRIAL_COMMAND_CHANNEL").empty());
   CHECK(std::filesystem::path(environment.at("NNI_SYS_DIR")).filename() == to_string(run));
   const std::string text = fixture.read("parameter.cfg");
-  CHECK(trial::record_parameters(text).value().text() == R"({"x":1.50})");
-  CHECK(trial::raw_member(text, "parameter_id") == "17");
+  CHECK(channel::record_parameters(text).value().text() == R"({"x":1.50})");
+  CHECK(channel::raw_member(text, "parameter_id") == "17");
   CHECK(std::filesystem::exists(fixture.directory() / ".nni/metrics"));
   co_await close(fixture);
 }
@@ -118,16 +118,16 @@ CO_TEST_CASE("file tail: further parameters get files of their own, also after a
   const Parameters second(std::string(R"({"x":2})"));
   const Parameters third(std::string(R"({"x":3})"));
   co_await fixture.tail.send(run, second);
-  CHECK(trial::record_parameters(fixture.read("parameter_1.cfg")).value().text() == R"({"x":2})");
-  CHECK(trial::raw_member(fixture.read("parameter_1.cfg"), "parameter_index") == "1");
+  CHECK(channel::record_parameters(fixture.read("parameter_1.cfg")).value().text() == R"({"x":2})");
+  CHECK(channel::raw_member(fixture.read("parameter_1.cfg"), "parameter_index") == "1");
   co_await fixture.tail.close();
 
   fixture.tail = FileTail();
   co_await fixture.tail.open(ctx, fixture.storage);
   fixture.tail.resume(run);
   co_await fixture.tail.send(run, third);
-  CHECK(trial::record_parameters(fixture.read("parameter_2.cfg")).value().text() == R"({"x":3})");
-  CHECK(trial::record_parameters(fixture.read("parameter_1.cfg")).value().text() == R"({"x":2})");
+  CHECK(channel::record_parameters(fixture.read("parameter_2.cfg")).value().text() == R"({"x":3})");
+  CHECK(channel::record_parameters(fixture.read("parameter_1.cfg")).value().text() == R"({"x":2})");
 
   boost::system::error_code code;
   try {

@@ -21,7 +21,7 @@
 #include <nni/transport/http.hpp>
 
 using namespace nni;
-using namespace nni::trial;
+using namespace nni::channel;
 using nni_test::RawAnswer;
 using nni_test::RawHttp;
 using nni_test::turns;
@@ -54,7 +54,7 @@ std::string batch_of(std::uint32_t first, std::uint32_t count) {
 }
 
 const std::string batch_type = "Content-Type: " + std::string(batch_media_type) + "\r\n";
-const std::string request_parameter = encode(ChannelCommand(CommandType::request_parameter, {}));
+const std::string request_parameter = encode(channel::Command(CommandType::request_parameter, {}));
 
 awaitable<void> note(awaitable<void> work, bool& done) {
   co_await std::move(work);

@@ -202,7 +202,7 @@ TEST_CASE("client: what a manager did not acknowledge is sent again with its seq
 }
 
 TEST_CASE("client: a manager that is restarted on the same port finds the trial waiting", "[trial][client]") {
-  ChannelServerOptions options;
+  channel::ServerOptions options;
   std::optional<ChannelThread> channel(std::in_place);
   const std::string url = channel->admit(run, {});
   const std::string token = channel->call([&] { return channel->server().token(run); });
@@ -216,8 +216,9 @@ TEST_CASE("client: a manager that is restarted on the same port finds the trial 
 
   channel.reset();  // without an acknowledgement
   client.report_intermediate_result("2");
-  channel.emplace(
-      options, [&](ChannelServer& server) { server.restore(run, token, parameter_record(ParameterId{0}, {})); });
+  channel.emplace(options, [&](channel::Server& server) {
+    server.restore(run, token, channel::parameter_record(ParameterId{0}, {}));
+  });
   client.report_final_result("3");
 
   std::set<std::pair<MetricKind, std::uint32_t>> seen;
@@ -260,7 +261,9 @@ TEST_CASE("client: a question that waits longer than the patience survives a man
       return reply.send(503, "not now");
     }
     if (failures == 1) return reply.send(408, "Request Timeout");
-    reply.send(200, encode(ChannelCommand(CommandType::parameter, R"({"parameter_id": 1, "parameters": {"x": 2}})")),
+    reply.send(200,
+               channel::encode(
+                   channel::Command(channel::CommandType::parameter, R"({"parameter_id": 1, "parameters": {"x": 2}})")),
                "application/json");
   });
   Client client(settings_for(manager.url()), options);
@@ -295,7 +298,7 @@ TEST_CASE("client: a trial that has been ended reports into the void, and gets n
 }
 
 TEST_CASE("client: a value that is too large is refused, and large batches are divided", "[trial][client]") {
-  ChannelServerOptions options;
+  channel::ServerOptions options;
   options.max_body_bytes = 2000;
   ChannelThread channel(options);
   channel.hold();
@@ -310,7 +313,7 @@ TEST_CASE("client: a value that is too large is refused, and large batches are d
 }
 
 TEST_CASE("client: a batch with more values than the server takes is divided", "[trial][client]") {
-  ChannelServerOptions server;
+  channel::ServerOptions server;
   server.max_batch = 100;
   ChannelThread channel(server);
   channel.hold();
@@ -430,13 +433,15 @@ TEST_CASE("client: NNI's own manager gets one request per value, in its own word
     if (request.method == "GET") {
       if (!asked || unanswered_polls-- > 0) return reply.send(408, "Request Timeout");
       return reply.send(
-          200, encode(ChannelCommand(CommandType::parameter, R"({"parameter_id": "0-3", "parameters": {"x": 2}})")),
+          200,
+          channel::encode(
+              channel::Command(channel::CommandType::parameter, R"({"parameter_id": "0-3", "parameters": {"x": 2}})")),
           "application/json");
     }
     if (request.content_type == "application/json") {
-      const ChannelCommand command = decode_command(request.body).value();
-      if (command.type == CommandType::request_parameter) asked = true;
-      if (command.type == CommandType::metric) payloads.push_back(command.text);
+      const channel::Command command = channel::decode_command(request.body).value();
+      if (command.type == channel::CommandType::request_parameter) asked = true;
+      if (command.type == channel::CommandType::metric) payloads.push_back(command.text);
     }
     reply.send(200);
   });
@@ -451,12 +456,12 @@ TEST_CASE("client: NNI's own manager gets one request per value, in its own word
   REQUIRE(payloads.size() == 3);
   CHECK(payloads[0] == R"({"parameter_id": "0-3", "trial_job_id": ")" + to_string(run.trial) +
                            R"(", "type": "PERIODICAL", "sequence": 0, "value": "0.5"})");
-  CHECK(decode_metric_payload(payloads[1]).value().sequence == 1);
-  CHECK(decode_metric_payload(payloads[2]).value().kind == MetricKind::final);
+  CHECK(channel::decode_metric_payload(payloads[1]).value().sequence == 1);
+  CHECK(channel::decode_metric_payload(payloads[2]).value().kind == MetricKind::final);
 }
 
 TEST_CASE("client: a connection that the server ended in between is replaced without notice", "[trial][client]") {
-  ChannelServerOptions options;
+  channel::ServerOptions options;
   options.max_connections = 1;
   ChannelThread channel(options);
   ClientOptions impatience;

@@ -91,7 +91,7 @@ TEST_CASE("python trial: it waits for parameters that come later, and for a reco
   const std::string python = nni_test::python_with_nni();
   if (python.empty()) NNI_SKIP_OR_FAIL(nni_test::no_python_nni);
   const nni_test::TemporaryDirectory directory;
-  nni::trial::ChannelServerOptions options;
+  nni::channel::ServerOptions options;
   options.poll_window = std::chrono::milliseconds(50);  // so that it is told 408 some times, and asks again
   ChannelThread channel(options);
   channel.hold();
@@ -99,7 +99,7 @@ TEST_CASE("python trial: it waits for parameters that come later, and for a reco
   Child child({python, script("talk.py"), R"([["final", 2]])"}, environment_of(url, directory.path().string()));
 
   channel.call([&] {
-    channel.server().send(run, nni::trial::parameter_record(ParameterId{4}, Parameters(std::string(R"({"x": 1})"))));
+    channel.server().send(run, nni::channel::parameter_record(ParameterId{4}, Parameters(std::string(R"({"x": 1})"))));
   });
   channel.wait_until([](const auto& metrics) { return metrics.size() == 1; });
   channel.release();

@@ -9,7 +9,7 @@
 
 #include <boost/asio/post.hpp>
 
-namespace nni::trial::detail {
+namespace nni::channel::detail {
 
 NNI_INLINE void ChannelCore::handle_batch(
     Channel& channel, const net::Request& request, net::Responder reply, TimePoint now) {
@@ -24,7 +24,7 @@ NNI_INLINE void ChannelCore::handle_batch(
   const bool crowded = *count > few_values && in_flight_->values + *count > options_.max_in_flight;
   if (small && !crowded) {
     Batch batch = decode_batch(request.body, channel.run, now).value();
-    ChannelMessage message;
+    Message message;
     message.run = channel.run;
     message.metrics = std::move(batch.metrics);
     message.garbage = std::move(batch.garbage);
@@ -87,7 +87,7 @@ NNI_INLINE void ChannelCore::deliver_part(PendingBatch& batch) {
     batch.at = 0;
   }
   if (!tokens_.contains(batch.run)) return batch.reply->reply.send(410, "Gone");
-  ChannelMessage message;
+  Message message;
   message.run = batch.run;
   message.metrics = std::move(values.metrics);
   message.garbage = std::move(values.garbage);
@@ -108,23 +108,23 @@ NNI_INLINE void InFlightShare::release() noexcept {
   }
 }
 
-NNI_INLINE void ChannelCore::deliver(ChannelMessage message, net::Responder reply) {
+NNI_INLINE void ChannelCore::deliver(Message message, net::Responder reply) {
   message.reply_ = std::move(reply);
   message.in_flight_ = InFlightShare(in_flight_, message.metrics.size() + message.garbage.size());
   handler_(std::move(message));
 }
 
-}  // namespace nni::trial::detail
+}  // namespace nni::channel::detail
 
-namespace nni::trial {
+namespace nni::channel {
 
-NNI_INLINE void ChannelMessage::acknowledge() {
+NNI_INLINE void Message::acknowledge() {
   in_flight_.release();
   const std::shared_ptr<detail::SharedReply> shared = std::move(shared_);
   if (!shared) return reply_.send(200, answer_);
   if (--shared->open == 0) shared->reply.send(200, shared->answer);
 }
 
-}  // namespace nni::trial
+}  // namespace nni::channel
 
 #endif  // NNI_WITH_HTTP

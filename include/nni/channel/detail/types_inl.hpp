@@ -19,7 +19,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 
-namespace nni::trial::detail {
+namespace nni::channel::detail {
 
 // 128 bits that only the manager and one run know.
 struct Token {
@@ -109,7 +109,7 @@ inline constexpr std::size_t few_values = 16;
 
 class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
  public:
-  ChannelCore(boost::asio::any_io_executor executor, ChannelServerOptions options, ChannelHandler handler, Log log);
+  ChannelCore(boost::asio::any_io_executor executor, ServerOptions options, Handler handler, Log log);
   ChannelCore(const ChannelCore&) = delete;
   ChannelCore& operator=(const ChannelCore&) = delete;
   ~ChannelCore() { in_flight_->core = nullptr; }
@@ -140,7 +140,7 @@ class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
   void deliver_part(PendingBatch& batch);
   void handle_put(Channel& channel, const net::Request& request, net::Responder reply);
   void handle_poll(Channel& channel, const Token& token, net::Responder reply);
-  void deliver(ChannelMessage message, net::Responder reply);
+  void deliver(Message message, net::Responder reply);
   bool has_parameters(const Channel& channel) const noexcept;
   std::string take_parameters(Channel& channel);
   void answer_polls(Channel& channel);
@@ -150,8 +150,8 @@ class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
   void expire();
 
   boost::asio::any_io_executor executor_;
-  ChannelServerOptions options_;
-  ChannelHandler handler_;
+  ServerOptions options_;
+  Handler handler_;
   Log log_;
   net::Server server_;
   std::unordered_map<Token, Channel, TokenHash> channels_;
@@ -171,6 +171,6 @@ class ChannelCore : public std::enable_shared_from_this<ChannelCore> {
   bool stranger_told_ = false;
 };
 
-}  // namespace nni::trial::detail
+}  // namespace nni::channel::detail
 
 #endif  // NNI_WITH_HTTP

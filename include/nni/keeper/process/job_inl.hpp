@@ -93,8 +93,8 @@ NNI_INLINE bool PreparedJob::wants_channel(const StartOrder& order) const {
 
 NNI_INLINE bool PreparedJob::has_phases(const StartOrder& order) const {
   const auto says_so = [](const std::string& entry) {
-    return is_variable(entry) && variable_name(entry) == trial::multi_phase_variable &&
-           trial::says_multi_phase(std::string_view(entry).substr(trial::multi_phase_variable.size() + 1));
+    return is_variable(entry) && variable_name(entry) == channel::multi_phase_variable &&
+           channel::says_multi_phase(std::string_view(entry).substr(channel::multi_phase_variable.size() + 1));
   };
   return std::any_of(order.environment.begin(), order.environment.end(), says_so) ||
          std::any_of(job_.environment.begin(), job_.environment.end(), says_so);

@@ -64,9 +64,9 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
 
   void open() {
     reaper_.emplace(executor_, options_.scope, [this](const process::Exit& exit) { ended(exit); });
-    trial::ChannelServerOptions channel;
+    channel::ServerOptions channel;
     channel.environment = options_.environment;
-    channel_.emplace(executor_, channel, [this](trial::ChannelMessage message) { received(std::move(message)); }, log_);
+    channel_.emplace(executor_, channel, [this](channel::Message message) { received(std::move(message)); }, log_);
   }
 
   awaitable<void> open_channel() {
@@ -151,7 +151,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   Keeper::DeferralListener deferral_listener_;
   std::function<void()> idle_listener_;
   Spool spool_;
-  std::optional<trial::ChannelServer> channel_;
+  std::optional<channel::Server> channel_;
   bool stopped_by_signal_ = false;
 
   void check_idle() {
@@ -181,7 +181,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
 
   /// A message that is acknowledged to its trial when the last of its records is.
   struct Final {
-    trial::ChannelMessage message;
+    channel::Message message;
     std::size_t open = 0;
   };
 
@@ -195,7 +195,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   std::vector<process::Identity> strays_of(RunId run) const;
   awaitable<void> settle_and_end(RunId run, JobEnd end, bool by_sigterm);
   void record_end(RunId run, Run& state, JobEnd end);
-  void received(trial::ChannelMessage message);
+  void received(channel::Message message);
   std::uint64_t append(Record record, bool keep = false);
   void flush_soon();
   void flush();
@@ -233,7 +233,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   bool flush_posted_ = false;
   std::string trouble_;  // why records cannot be written for now; empty: they can
   boost::asio::steady_timer write_timer_;
-  std::vector<trial::ChannelMessage> after_write_;
+  std::vector<channel::Message> after_write_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Final>> finals_;  // by position
   std::unordered_map<std::uint64_t, std::uint64_t> starts_of_ends_;   // position of an end: position of its start
 };

@@ -284,7 +284,7 @@ NNI_INLINE void KeeperCore::record_end(RunId run, Run& state, JobEnd end) {
   runs_.erase(run);
 }
 
-NNI_INLINE void KeeperCore::received(trial::ChannelMessage message) {
+NNI_INLINE void KeeperCore::received(channel::Message message) {
   const auto found = runs_.find(message.run);
   if (found == runs_.end()) return;
   NNI_CRASH_POINT("keeper: message received");

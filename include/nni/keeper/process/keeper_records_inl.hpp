@@ -208,7 +208,7 @@ NNI_INLINE void KeeperCore::flush() {
   }
   NNI_CRASH_POINT("keeper: committed");
   NNI_CRASH_POINTS_KEPT();
-  for (trial::ChannelMessage& message : std::exchange(after_write_, {})) {
+  for (channel::Message& message : std::exchange(after_write_, {})) {
     NNI_CRASH_POINT("keeper: before acknowledgement");
     message.acknowledge();
   }

@@ -230,7 +230,7 @@ NNI_INLINE keeper::StartOrder LocalCore::order_of(const TrialJobForm& form) {
   keeper::StartOrder order;
   order.run = form.run;
   order.job = client_->job(job);
-  order.record = trial::parameter_record(form.parameter, form.parameters);
+  order.record = channel::parameter_record(form.parameter, form.parameters);
   order.environment.reserve(form.environment.size());
   for (const auto& [name, value] : form.environment) order.environment.push_back(name + "=" + value);
   return order;
@@ -296,7 +296,7 @@ NNI_INLINE awaitable<void> LocalCore::send(RunId run, Parameters parameters) {
   if (found == runs_.end() || found->second->ended)
     throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
   Tracked& tracked = *found->second;
-  std::string record = trial::parameter_record(tracked.parameter, parameters, tracked.phases + 1);
+  std::string record = channel::parameter_record(tracked.parameter, parameters, tracked.phases + 1);
   if (client_) client_->send(run, record);
   ++tracked.phases;
   tracked.sent.push_back(std::move(record));

@@ -63,7 +63,7 @@ class TailCore : public std::enable_shared_from_this<TailCore> {
     explicit Tail(RunId which, std::size_t max_record) : run(which), reader(max_record) {}
     RunId run;
     ParameterId parameter;
-    trial::MetricsFileReader reader;
+    channel::MetricsFileReader reader;
     std::uint64_t offset = 0;                 // read so far
     std::uint32_t finals = 0;                 // NNI's library numbers all of them 0
     std::optional<std::uint64_t> last_phase;  // index of the newest parameter file; unknown after a resume
@@ -84,7 +84,7 @@ class TailCore : public std::enable_shared_from_this<TailCore> {
   awaitable<Look> look(TailPtr tail);
   awaitable<void> pause(TailPtr tail, Duration time);
   awaitable<bool> watch(TailPtr tail);
-  void take(Tail& tail, const trial::MetricsFileItem& item);
+  void take(Tail& tail, const channel::MetricsFileItem& item);
   void push(Tail& tail, TrialMessage message);
   void forget(const Tail& tail);
   bool has_more_than(std::size_t count, std::size_t bytes) const noexcept {

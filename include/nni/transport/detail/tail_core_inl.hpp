@@ -95,7 +95,7 @@ NNI_INLINE std::filesystem::path TailCore::directory_in_trial(RunId run) const {
 NNI_INLINE awaitable<void> TailCore::prepare(TrialJobForm form) {
   const std::shared_ptr<TailCore> keep = shared_from_this();
   WriteRun work;
-  work.record = trial::parameter_record(form.parameter, form.parameters);
+  work.record = channel::parameter_record(form.parameter, form.parameters);
   auto writing = async::offload(*context_, std::move(work));
   const std::shared_ptr<OutgoingFiles> files = co_await std::move(writing);
   auto uploading = files_.upload(files->path() / "run", path_of(form.run, {}));
@@ -159,7 +159,7 @@ NNI_INLINE awaitable<void> TailCore::send(RunId run, Parameters parameters) {
     if (!tail->last_phase) tail->last_phase = last;
   }
   const std::uint64_t index = ++*tail->last_phase;
-  std::string record = trial::parameter_record(tail->parameter, parameters, index);
+  std::string record = channel::parameter_record(tail->parameter, parameters, index);
   auto writing = write(std::move(record), path_of(run, "parameter_" + std::to_string(index) + ".cfg"));
   co_await std::move(writing);
 }
@@ -259,12 +259,12 @@ NNI_INLINE awaitable<bool> TailCore::read_more(TailPtr tail) {
   co_return true;
 }
 
-NNI_INLINE void TailCore::take(Tail& tail, const trial::MetricsFileItem& item) {
+NNI_INLINE void TailCore::take(Tail& tail, const channel::MetricsFileItem& item) {
   const Receipt receipt{++last_receipt_};
   if (!item.record) return push(tail, TrialMessage::not_understood(tail.run, item.text, receipt));
   // A trial of several phases says that it waits; it finds its file when there is one.
-  if (trial::raw_member(item.text, "type") == "\"REQUEST_PARAMETER\"") return;
-  Result<trial::MetricPayload> payload = trial::decode_metric_payload(item.text);
+  if (channel::raw_member(item.text, "type") == "\"REQUEST_PARAMETER\"") return;
+  Result<channel::MetricPayload> payload = channel::decode_metric_payload(item.text);
   if (!payload) return push(tail, TrialMessage::not_understood(tail.run, payload.error().message(), receipt));
   const bool is_final = payload->kind == MetricKind::final;
   const std::uint32_t sequence = is_final ? tail.finals++ : payload->sequence;
