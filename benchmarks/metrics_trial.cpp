@@ -34,8 +34,8 @@ int main(int argc, char** argv) try {
     const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(waited).count();
     board_count(me, static_cast<std::uint64_t>(nanoseconds), static_cast<std::uint32_t>(count));
   };
-  nni::trial::Client client(nni::trial::Settings::from_environment(), options);
-  if (client.settings().stands_alone()) throw std::runtime_error("no manager started this process");
+  nni::trial::Client client(nni::trial::TrialEnvironment::from_environment(), options);
+  if (client.environment().stands_alone()) throw std::runtime_error("no manager started this process");
   static_cast<void>(client.get_next_parameter());
 
   board_begin(meeting);

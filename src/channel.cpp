@@ -11,8 +11,8 @@
 #include <nni/transport/file_tail_inl.hpp>
 #include <nni/transport/http_inl.hpp>
 #include <nni/trial/client_inl.hpp>
-#include <nni/trial/courier_inl.hpp>
-#include <nni/trial/link_inl.hpp>
+#include <nni/trial/http_connection_inl.hpp>
+#include <nni/trial/reliable_sender_inl.hpp>
 #include <nni/trial/report_inl.hpp>
-#include <nni/trial/settings_inl.hpp>
+#include <nni/trial/trial_environment_inl.hpp>
 #include <nni/trial/trial_inl.hpp>

@@ -28,7 +28,7 @@
 #include <nni/core/ids.hpp>
 #include <nni/process/identity.hpp>
 #include <nni/trial.hpp>
-#include <nni/trial/link.hpp>
+#include <nni/trial/http_connection.hpp>
 
 namespace {
 
@@ -67,7 +67,7 @@ void report(Account& account, int number, std::size_t bytes) {
 }
 
 // One value on a connection of the thread's own, sent again until it is answered.
-void put_value(nni::trial::Link& link, int number) {
+void put_value(nni::trial::HttpConnection& connection, int number) {
   nni::channel::MetricPayload payload;
   payload.sequence = static_cast<std::uint32_t>(number);
   payload.value = std::to_string(number);
@@ -75,9 +75,9 @@ void put_value(nni::trial::Link& link, int number) {
       encode(nni::channel::Command(nni::channel::CommandType::metric, nni::channel::encode(payload)));
   for (;;) {
     try {
-      if (link.exchange("PUT", body, "application/json").status == 200) return;
+      if (connection.exchange("PUT", body, "application/json").status == 200) return;
     } catch (const nni::Error&) {
-      link.disconnect();
+      connection.disconnect();
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -89,10 +89,10 @@ void report_from_threads(Account& account, int threads, int count) {
   std::vector<std::thread> all;
   for (int first = 0; first < threads; ++first)
     all.emplace_back([&account, &channel, first, threads, count] {
-      nni::trial::Link link(channel);
+      nni::trial::HttpConnection connection(channel);
       for (int number = first; number < count; number += threads) {
         account.say("value " + std::to_string(number));
-        put_value(link, number);
+        put_value(connection, number);
       }
     });
   for (std::thread& one : all) one.join();

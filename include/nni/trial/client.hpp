@@ -13,16 +13,16 @@
 #include <nni/core/macros.hpp>
 #include <nni/core/parameters.hpp>
 #include <nni/core/time.hpp>
-#include <nni/trial/courier.hpp>
-#include <nni/trial/settings.hpp>
+#include <nni/trial/reliable_sender.hpp>
+#include <nni/trial/trial_environment.hpp>
 
 namespace nni::trial {
 
 /// Settings of `Client`.
 struct ClientOptions {
-  CourierOptions courier = {};     ///< limits of single requests and of trying again
-  std::size_t max_batch = 64;      ///< values in one request; more means higher rates and later answers
-  std::size_t max_pending = 1024;  ///< values that may wait; then reporting waits too
+  ReliableSenderOptions sending = {};  ///< limits of single requests and of trying again
+  std::size_t max_batch = 64;          ///< values in one request; more means higher rates and later answers
+  std::size_t max_pending = 1024;      ///< values that may wait; then reporting waits too
   Duration flush_limit = std::chrono::seconds(60);  ///< how long the destructor waits for values that were not recorded
   /// Called by the sending thread with each answer: number of values that are recorded now, and the time from their
   /// request to it. For measurements.
@@ -38,9 +38,9 @@ struct ClientOptions {
 /// One process reports: one that was forked off after the first report cannot, and gets an error that says so.
 class Client {
  public:
-  /// @param settings  who we are and where the manager is; standing alone, results are printed
+  /// @param environment  who we are and where the manager is; standing alone, results are printed
   /// @param options   limits
-  explicit Client(Settings settings, ClientOptions options = {});
+  explicit Client(TrialEnvironment environment, ClientOptions options = {});
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
@@ -49,10 +49,10 @@ class Client {
   ~Client();
 
   /// Who we are.
-  [[nodiscard]] const Settings& settings() const noexcept;
+  [[nodiscard]] const TrialEnvironment& environment() const noexcept;
 
   /// The parameters of this trial; the same ones each time, unless the manager has sent others meanwhile.
-  /// @throws Error  see `Courier::request_parameters`
+  /// @throws Error  see `ReliableSender::request_parameters`
   Parameters get_next_parameter();
 
   /// What `get_next_parameter` returns when there is no manager. The variable `NNI_STANDALONE_PARAMETERS`, JSON or
@@ -61,7 +61,7 @@ class Client {
 
   /// Reports JSON text; a number, or an object whose member `default` is the number.
   /// @throws Error  `Errc::config_invalid` for a text that is not JSON; what made the sending thread give up, see
-  ///                `Courier::deliver`
+  ///                `ReliableSender::deliver`
   void report_intermediate_result(std::string_view json_text);
 
   /// Reports JSON text and waits until it is recorded.
@@ -77,7 +77,7 @@ class Client {
 
  private:
   class Sender;
-  Settings settings_;
+  TrialEnvironment environment_;
   std::unique_ptr<Sender> sender_;
 };
 

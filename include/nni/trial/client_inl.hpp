@@ -43,10 +43,11 @@ NNI_INLINE Parameters stand_alone_parameters(Parameters otherwise) {
 // The state that is shared with the sending thread, and the thread.
 class Client::Sender {
  public:
-  Sender(const Settings& settings, ClientOptions options) : settings_(settings), options_(std::move(options)) {
-    if (settings.stands_alone()) return;
-    reports_.emplace(settings, options_.courier);
-    questions_.emplace(settings, options_.courier);
+  Sender(const TrialEnvironment& environment, ClientOptions options)
+      : environment_(environment), options_(std::move(options)) {
+    if (environment.stands_alone()) return;
+    reports_.emplace(environment, options_.sending);
+    questions_.emplace(environment, options_.sending);
   }
 
   ~Sender() {
@@ -76,7 +77,7 @@ class Client::Sender {
   }
 
   Parameters get_next_parameter() {
-    if (settings_.stands_alone()) {
+    if (environment_.stands_alone()) {
       const std::lock_guard lock(mutex_);
       return detail::stand_alone_parameters(alone_);
     }
@@ -97,7 +98,7 @@ class Client::Sender {
           Errc::unsupported, "results are reported by the process that reported first, not by one that it forked");
     std::unique_lock lock(mutex_);
     std::uint32_t& counter = kind == MetricKind::final ? next_final_ : next_intermediate_;
-    if (settings_.stands_alone()) {
+    if (environment_.stands_alone()) {
       print(kind, counter++, json_text);
       done_ = ++next_;
       return next_;
@@ -183,10 +184,10 @@ class Client::Sender {
     }
   }
 
-  const Settings& settings_;
+  const TrialEnvironment& environment_;
   ClientOptions options_;
-  std::optional<Courier> reports_;    // of the sending thread
-  std::optional<Courier> questions_;  // of whoever holds `question_mutex_`
+  std::optional<ReliableSender> reports_;    // of the sending thread
+  std::optional<ReliableSender> questions_;  // of whoever holds `question_mutex_`
   std::mutex question_mutex_;
 
   mutable std::mutex mutex_;
@@ -207,8 +208,8 @@ class Client::Sender {
   std::thread thread_;
 };
 
-NNI_INLINE Client::Client(Settings settings, ClientOptions options)
-    : settings_(std::move(settings)), sender_(std::make_unique<Sender>(settings_, std::move(options))) {}
+NNI_INLINE Client::Client(TrialEnvironment environment, ClientOptions options)
+    : environment_(std::move(environment)), sender_(std::make_unique<Sender>(environment_, std::move(options))) {}
 
 NNI_INLINE Client::~Client() {
   // A copy cannot be destroyed: it would wait for a thread that this process does not have.
@@ -217,7 +218,7 @@ NNI_INLINE Client::~Client() {
   }
 }
 
-NNI_INLINE const Settings& Client::settings() const noexcept { return settings_; }
+NNI_INLINE const TrialEnvironment& Client::environment() const noexcept { return environment_; }
 NNI_INLINE Parameters Client::get_next_parameter() { return sender_->get_next_parameter(); }
 NNI_INLINE void Client::stand_alone(Parameters parameters) { sender_->stand_alone(std::move(parameters)); }
 

@@ -17,9 +17,9 @@
 #include <nni/core/printable.hpp>
 #include <nni/files/open.hpp>
 #include <nni/trial/client.hpp>
-#include <nni/trial/courier.hpp>
+#include <nni/trial/reliable_sender.hpp>
 #include <nni/trial/report.hpp>
-#include <nni/trial/settings.hpp>
+#include <nni/trial/trial_environment.hpp>
 
 namespace nni::trial {
 
@@ -97,20 +97,20 @@ NNI_INLINE int report_usage_error(const char* program, const std::string& what) 
 }
 
 NNI_INLINE void report_value(MetricKind kind, const std::string& value) {
-  const Settings settings = Settings::from_environment();
-  if (settings.stands_alone()) {
-    Client client(settings);
+  const TrialEnvironment environment = TrialEnvironment::from_environment();
+  if (environment.stands_alone()) {
+    Client client(environment);
     return kind == MetricKind::final ? client.report_final_result(value) : client.report_intermediate_result(value);
   }
   // The lock is held until the value is recorded, so that results arrive in the order of their numbers.
-  SequenceFile sequence(settings.output_directory + "/.nni-report", settings.channel);
+  SequenceFile sequence(environment.output_directory + "/.nni-report", environment.channel);
   std::vector<Report> reports(1);
   reports[0].kind = kind;
   reports[0].sequence = sequence.take(kind);
   reports[0].value = value;
-  Courier courier(settings);
-  courier.deliver(reports);
-  if (courier.gone()) throw Error(Errc::closed, "the manager has ended this trial; the result was not reported");
+  ReliableSender sender(environment);
+  sender.deliver(reports);
+  if (sender.gone()) throw Error(Errc::closed, "the manager has ended this trial; the result was not reported");
 }
 
 NNI_INLINE void print_parameter(const Parameters& parameters, const std::string& name) {
@@ -149,7 +149,7 @@ NNI_INLINE int report_main(int argc, const char* const* argv) {
     const bool all = words[0] == "parameters";
     if (words.size() != (all ? 1u : 2u))
       return detail::report_usage_error(program, all ? "parameters takes no argument" : "write parameter NAME");
-    Client client(Settings::from_environment());
+    Client client(TrialEnvironment::from_environment());
     const Parameters parameters = client.get_next_parameter();
     if (all)
       std::printf("%s\n", parameters.text().c_str());

@@ -12,7 +12,7 @@
 namespace nni::trial {
 
 NNI_INLINE Client& client() {
-  static Client shared(Settings::from_environment());
+  static Client shared(TrialEnvironment::from_environment());
   return shared;
 }
 
@@ -34,11 +34,11 @@ NNI_INLINE void report_final_result(const boost::json::object& value) {
 
 NNI_INLINE void flush() { client().flush(); }
 
-NNI_INLINE const std::string& get_trial_id() { return client().settings().trial_id; }
-NNI_INLINE const std::string& get_experiment_id() { return client().settings().experiment_id; }
-NNI_INLINE std::int64_t get_sequence_id() { return client().settings().sequence_id; }
-NNI_INLINE const std::string& get_output_directory() { return client().settings().output_directory; }
-NNI_INLINE bool stands_alone() { return client().settings().stands_alone(); }
+NNI_INLINE const std::string& get_trial_id() { return client().environment().trial_id; }
+NNI_INLINE const std::string& get_experiment_id() { return client().environment().experiment_id; }
+NNI_INLINE std::int64_t get_sequence_id() { return client().environment().sequence_id; }
+NNI_INLINE const std::string& get_output_directory() { return client().environment().output_directory; }
+NNI_INLINE bool stands_alone() { return client().environment().stands_alone(); }
 NNI_INLINE void stand_alone(Parameters parameters) { client().stand_alone(std::move(parameters)); }
 
 NNI_INLINE Parameters parameters_from_arguments(int argc, const char* const* argv) {

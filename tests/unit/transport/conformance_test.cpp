@@ -21,8 +21,8 @@
 #include <nni/transport/carried.hpp>
 #include <nni/transport/file_tail.hpp>
 #include <nni/transport/http.hpp>
-#include <nni/trial/courier.hpp>
-#include <nni/trial/link.hpp>
+#include <nni/trial/http_connection.hpp>
+#include <nni/trial/reliable_sender.hpp>
 
 using namespace nni;
 
@@ -56,29 +56,29 @@ class Unwatchable {
 };
 static_assert(!WatchableStorage<Unwatchable>);
 
-trial::Settings settings_of(const EnvironmentVariables& environment) {
-  trial::Settings settings;
-  settings.channel = environment.at("NNI_TRIAL_COMMAND_CHANNEL");
-  settings.trial_id = "trial";
-  return settings;
+trial::TrialEnvironment environment_of(const EnvironmentVariables& environment) {
+  trial::TrialEnvironment result;
+  result.channel = environment.at("NNI_TRIAL_COMMAND_CHANNEL");
+  result.trial_id = "trial";
+  return result;
 }
 
 // Through our own client.
-testing::TransportTrial http_trial(trial::CourierOptions options = {}) {
+testing::TransportTrial http_trial(trial::ReliableSenderOptions options = {}) {
   testing::TransportTrial trial;
   trial.report = [options](const EnvironmentVariables& environment, const std::vector<Metric>& values) {
-    trial::Courier courier(settings_of(environment), options);
+    trial::ReliableSender sender(environment_of(environment), options);
     for (const Metric& value : values) {
       const trial::Report one{value.kind, value.sequence, value.value};
-      courier.deliver(std::span(&one, 1));
+      sender.deliver(std::span(&one, 1));
     }
   };
   trial.report_garbage = [](const EnvironmentVariables& environment) {
-    trial::Link link(environment.at("NNI_TRIAL_COMMAND_CHANNEL"));
-    link.exchange("PUT", "no command", "application/json");
+    trial::HttpConnection connection(environment.at("NNI_TRIAL_COMMAND_CHANNEL"));
+    connection.exchange("PUT", "no command", "application/json");
   };
   trial.ask = [options](const EnvironmentVariables& environment, unsigned) {
-    return trial::Courier(settings_of(environment), options).request_parameters();
+    return trial::ReliableSender(environment_of(environment), options).request_parameters();
   };
   return trial;
 }

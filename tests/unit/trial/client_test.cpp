@@ -30,19 +30,19 @@ namespace {
 
 constexpr RunId run{TrialId{11}, 0};
 
-Settings settings_for(std::string channel) {
-  Settings settings;
-  settings.channel = std::move(channel);
-  settings.trial_id = to_string(run.trial);
-  return settings;
+TrialEnvironment environment_for(std::string channel) {
+  TrialEnvironment environment;
+  environment.channel = std::move(channel);
+  environment.trial_id = to_string(run.trial);
+  return environment;
 }
 
 // Fails after a moment instead of a minute.
 ClientOptions impatient() {
   ClientOptions options;
-  options.courier.patience = std::chrono::milliseconds(30);
-  options.courier.first_pause = std::chrono::milliseconds(1);
-  options.courier.longest_pause = std::chrono::milliseconds(5);
+  options.sending.patience = std::chrono::milliseconds(30);
+  options.sending.first_pause = std::chrono::milliseconds(1);
+  options.sending.longest_pause = std::chrono::milliseconds(5);
   options.flush_limit = std::chrono::milliseconds(50);
   return options;
 }
@@ -50,8 +50,8 @@ ClientOptions impatient() {
 // Retries fast, and for ever as far as a test is concerned.
 ClientOptions stubborn() {
   ClientOptions options;
-  options.courier.first_pause = std::chrono::milliseconds(1);
-  options.courier.longest_pause = std::chrono::milliseconds(5);
+  options.sending.first_pause = std::chrono::milliseconds(1);
+  options.sending.longest_pause = std::chrono::milliseconds(5);
   return options;
 }
 
@@ -95,7 +95,8 @@ class HandlerThread {
 
 TEST_CASE("client: a trial gets its parameters and its results arrive in order", "[trial][client]") {
   ChannelThread channel;
-  Client client(settings_for(channel.admit(run, Parameters(std::string(R"({"lr": 0.10, "nested": {"units": 16}})")))));
+  Client client(
+      environment_for(channel.admit(run, Parameters(std::string(R"({"lr": 0.10, "nested": {"units": 16}})")))));
 
   const Parameters parameters = client.get_next_parameter();
   client.report_intermediate_result("0.5");
@@ -120,7 +121,7 @@ TEST_CASE("client: a trial gets its parameters and its results arrive in order",
 TEST_CASE("client: values gather while a request is under way, and go together", "[trial][client]") {
   ChannelThread channel;
   channel.hold();
-  Client client(settings_for(channel.admit(run, {})));
+  Client client(environment_for(channel.admit(run, {})));
 
   client.report_intermediate_result("0");
   channel.wait_until([](const auto& metrics) { return metrics.size() == 1; });
@@ -141,7 +142,7 @@ TEST_CASE("client: values gather while a request is under way, and go together",
 TEST_CASE("client: a final result returns when it is recorded, not before", "[trial][client]") {
   ChannelThread channel;
   channel.hold();
-  Client client(settings_for(channel.admit(run, {})));
+  Client client(environment_for(channel.admit(run, {})));
   std::atomic<bool> returned = false;
   std::thread trial([&] {
     client.report_final_result("1");
@@ -163,7 +164,7 @@ TEST_CASE("client: reporting waits when too many values are not recorded yet", "
   ClientOptions options;
   options.max_pending = 10;
   options.max_batch = 4;
-  Client client(settings_for(channel.admit(run, {})), options);
+  Client client(environment_for(channel.admit(run, {})), options);
   std::thread trial([&] {
     for (int value = 0; value < 100; ++value) client.report_intermediate_result("1");
   });
@@ -180,7 +181,7 @@ TEST_CASE("client: reporting waits when too many values are not recorded yet", "
 TEST_CASE("client: what a manager did not acknowledge is sent again with its sequence", "[trial][client]") {
   ChannelThread channel;
   channel.hold();
-  Client client(settings_for(channel.admit(run, {})), stubborn());
+  Client client(environment_for(channel.admit(run, {})), stubborn());
   for (int value = 0; value < 20; ++value) client.report_intermediate_result(std::to_string(value));
 
   channel.wait_until([](const auto& metrics) { return !metrics.empty(); });
@@ -207,7 +208,7 @@ TEST_CASE("client: a manager that is restarted on the same port finds the trial 
   const std::string url = channel->admit(run, {});
   const std::string token = channel->call([&] { return channel->server().token(run); });
   options.port = channel->server().port();
-  Client client(settings_for(url), stubborn());
+  Client client(environment_for(url), stubborn());
   client.report_intermediate_result("0");
   client.flush();
   channel->hold();
@@ -235,7 +236,7 @@ TEST_CASE("client: a manager that stays away is given up, and the trial is told"
     ChannelThread channel;
     url = channel.admit(run, {});
   }
-  Client client(settings_for(url), impatient());
+  Client client(environment_for(url), impatient());
 
   CHECK(code_of([&] { client.report_final_result("1"); }) == Errc::connection_lost);
   CHECK(code_of([&] { client.report_intermediate_result("1"); }) == Errc::connection_lost);
@@ -255,7 +256,7 @@ TEST_CASE("client: a question that waits longer than the patience survives a man
     const std::lock_guard lock(mutex);
     const auto now = std::chrono::steady_clock::now();
     if (request.method == "PUT") return reply.send(200);
-    if (failures == 0 || (failures == 1 && now - *recovered > 2 * options.courier.patience)) {
+    if (failures == 0 || (failures == 1 && now - *recovered > 2 * options.sending.patience)) {
       ++failures;
       recovered = now;
       return reply.send(503, "not now");
@@ -266,7 +267,7 @@ TEST_CASE("client: a question that waits longer than the patience survives a man
                    channel::Command(channel::CommandType::parameter, R"({"parameter_id": 1, "parameters": {"x": 2}})")),
                "application/json");
   });
-  Client client(settings_for(manager.url()), options);
+  Client client(environment_for(manager.url()), options);
 
   CHECK(client.get_next_parameter().get<int>("x") == 2);
   CHECK(failures == 2);
@@ -276,7 +277,7 @@ TEST_CASE("client: a trial that the manager does not know is told at once", "[tr
   ChannelThread channel;
   std::string url = channel.admit(run, {});
   url[url.find("/env/") - 1] ^= 1;
-  Client client(settings_for(url));
+  Client client(environment_for(url));
 
   CHECK(code_of([&] { client.get_next_parameter(); }) == Errc::not_found);
   CHECK(code_of([&] { client.report_final_result("1"); }) == Errc::not_found);
@@ -284,7 +285,7 @@ TEST_CASE("client: a trial that the manager does not know is told at once", "[tr
 
 TEST_CASE("client: a trial that has been ended reports into the void, and gets no parameters", "[trial][client]") {
   ChannelThread channel;
-  Client client(settings_for(channel.admit(run, {})));
+  Client client(environment_for(channel.admit(run, {})));
   client.report_intermediate_result("1");
   client.flush();
   channel.call([&] { channel.server().dismiss(run); });
@@ -302,7 +303,7 @@ TEST_CASE("client: a value that is too large is refused, and large batches are d
   options.max_body_bytes = 2000;
   ChannelThread channel(options);
   channel.hold();
-  Client client(settings_for(channel.admit(run, {})));
+  Client client(environment_for(channel.admit(run, {})));
   const std::string text = "\"" + std::string(500, 'x') + "\"";
   for (int value = 0; value < 50; ++value) client.report_intermediate_result(text);
   channel.release();
@@ -319,7 +320,7 @@ TEST_CASE("client: a batch with more values than the server takes is divided", "
   channel.hold();
   ClientOptions options;
   options.max_batch = 1000;
-  Client client(settings_for(channel.admit(run, {})), options);
+  Client client(environment_for(channel.admit(run, {})), options);
   for (int value = 0; value < 1000; ++value) client.report_intermediate_result(std::to_string(value));
   channel.release();
   client.flush();
@@ -335,9 +336,9 @@ TEST_CASE("client: an answer that does not come within the limit is asked for ag
   ChannelThread channel;
   channel.hold();
   ClientOptions options = impatient();
-  options.courier.answer_limit = std::chrono::milliseconds(20);
+  options.sending.answer_limit = std::chrono::milliseconds(20);
   options.flush_limit = std::chrono::seconds(60);
-  Client client(settings_for(channel.admit(run, {})), options);
+  Client client(environment_for(channel.admit(run, {})), options);
   client.report_intermediate_result("0.5");
   // More often than the patience for a manager that is away would last.
   channel.wait_until([](const auto& metrics) { return metrics.size() >= 5; });
@@ -364,18 +365,18 @@ TEST_CASE("client: an answer without measure is refused", "[trial][client]") {
       boost::system::error_code ended;
       while (!ended) peer.read_some(boost::asio::buffer(bytes), ended);
     });
-    Link link("http://127.0.0.1:" + std::to_string(acceptor.local_endpoint().port()) + "/");
+    HttpConnection connection("http://127.0.0.1:" + std::to_string(acceptor.local_endpoint().port()) + "/");
 
-    CHECK(code_of([&] { link.exchange("PUT", "x", "text/plain"); }) == Errc::protocol);
+    CHECK(code_of([&] { connection.exchange("PUT", "x", "text/plain"); }) == Errc::protocol);
 
-    link.disconnect();
+    connection.disconnect();
     server.join();
   }
 }
 
 TEST_CASE("client: what is not JSON is refused where it is reported", "[trial][client]") {
   ChannelThread channel;
-  Client client(settings_for(channel.admit(run, {})));
+  Client client(environment_for(channel.admit(run, {})));
 
   for (const char* wrong : {"", "abc", "1 2", "{\"default\": }", "0x10"}) {
     CHECK(code_of([&] { client.report_intermediate_result(wrong); }) == Errc::config_invalid);
@@ -388,7 +389,7 @@ TEST_CASE("client: what is not JSON is refused where it is reported", "[trial][c
 TEST_CASE("client: the end of the client waits for what was reported", "[trial][client]") {
   ChannelThread channel;
   {
-    Client client(settings_for(channel.admit(run, {})));
+    Client client(environment_for(channel.admit(run, {})));
     for (int value = 0; value < 500; ++value) client.report_intermediate_result("1");
   }
   CHECK(channel.metrics().size() == 500);
@@ -400,7 +401,7 @@ TEST_CASE("client: the end of the client does not wait for ever", "[trial][clien
   {
     ClientOptions options = stubborn();
     options.flush_limit = std::chrono::milliseconds(1);
-    Client client(settings_for(channel.admit(run, {})), options);
+    Client client(environment_for(channel.admit(run, {})), options);
     client.report_intermediate_result("1");
   }
   CHECK(channel.metrics().size() <= 1);
@@ -408,7 +409,7 @@ TEST_CASE("client: the end of the client does not wait for ever", "[trial][clien
 
 TEST_CASE("client: values of many threads all arrive, each under a sequence of its own", "[trial][client]") {
   ChannelThread channel;
-  Client client(settings_for(channel.admit(run, {})));
+  Client client(environment_for(channel.admit(run, {})));
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread)
     threads.emplace_back([&] {
@@ -445,7 +446,7 @@ TEST_CASE("client: NNI's own manager gets one request per value, in its own word
     }
     reply.send(200);
   });
-  Client client(settings_for(manager.url()));
+  Client client(environment_for(manager.url()));
 
   CHECK(client.get_next_parameter().get<int>("x") == 2);
   client.report_intermediate_result("0.5");
@@ -465,23 +466,23 @@ TEST_CASE("client: a connection that the server ended in between is replaced wit
   options.max_connections = 1;
   ChannelThread channel(options);
   ClientOptions impatience;
-  impatience.courier.patience = Duration::zero();  // nothing is tried again
-  Client client(settings_for(channel.admit(run, {})), impatience);
+  impatience.sending.patience = Duration::zero();  // nothing is tried again
+  Client client(environment_for(channel.admit(run, {})), impatience);
   for (int round = 0; round < 5; ++round) {
     client.report_final_result("1");
     // Another client: the longest idle connection, the one of our client, makes room.
-    Client other(settings_for(channel.call([&] { return channel.server().url(run); })), impatience);
+    Client other(environment_for(channel.call([&] { return channel.server().url(run); })), impatience);
     other.report_final_result("2");
   }
   CHECK(channel.metrics().size() == 10);
 }
 
 TEST_CASE("client: an address that is none is a clear error", "[trial][client]") {
-  CHECK(code_of([] { Client client(settings_for("http://localhost:port/x")); }) == Errc::config_invalid);
+  CHECK(code_of([] { Client client(environment_for("http://localhost:port/x")); }) == Errc::config_invalid);
 }
 
 TEST_CASE("client: standing alone it prints, and takes parameters from where it is told", "[trial][client]") {
-  Client client{Settings()};
+  Client client{TrialEnvironment()};
   CHECK(client.get_next_parameter().text() == "{}");
   client.stand_alone(Parameters(std::string(R"({"x":1})")));
   CHECK(client.get_next_parameter().get<int>("x") == 1);

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include <nni/core/error.hpp>
-#include <nni/trial/link.hpp>
+#include <nni/trial/http_connection.hpp>
 
 namespace nni::trial {
 
@@ -51,7 +51,7 @@ NNI_INLINE int connect_within(int socket, const sockaddr* address, socklen_t siz
 
 }  // namespace detail
 
-NNI_INLINE Link::Link(std::string_view url, Duration connect_timeout, Duration answer_limit)
+NNI_INLINE HttpConnection::HttpConnection(std::string_view url, Duration connect_timeout, Duration answer_limit)
     : connect_timeout_(connect_timeout), answer_limit_(answer_limit) {
   Result<net::Url> parsed = net::parse_url(url);
   if (!parsed) throw config_error("NNI_TRIAL_COMMAND_CHANNEL", parsed.error().message());
@@ -59,22 +59,22 @@ NNI_INLINE Link::Link(std::string_view url, Duration connect_timeout, Duration a
   if (url_.scheme != "http") throw config_error("NNI_TRIAL_COMMAND_CHANNEL", "its scheme is not http");
 }
 
-NNI_INLINE Link::~Link() { disconnect(); }
+NNI_INLINE HttpConnection::~HttpConnection() { disconnect(); }
 
-NNI_INLINE void Link::disconnect() noexcept {
+NNI_INLINE void HttpConnection::disconnect() noexcept {
   const std::lock_guard lock(mutex_);
   if (socket_ >= 0) ::close(socket_);
   socket_ = -1;
   input_.clear();
 }
 
-NNI_INLINE void Link::abort() noexcept {
+NNI_INLINE void HttpConnection::abort() noexcept {
   const std::lock_guard lock(mutex_);
   aborted_ = true;
   if (socket_ >= 0) ::shutdown(socket_, SHUT_RDWR);
 }
 
-NNI_INLINE void Link::connect() {
+NNI_INLINE void HttpConnection::connect() {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -107,7 +107,7 @@ NNI_INLINE void Link::connect() {
 }
 
 // Waits until the socket is ready or was shut down by `abort`.
-NNI_INLINE void Link::wait(short events) {
+NNI_INLINE void HttpConnection::wait(short events) {
   const auto left =
       std::chrono::duration_cast<std::chrono::milliseconds>(until_ - std::chrono::steady_clock::now()).count();
   if (left <= 0)
@@ -116,7 +116,7 @@ NNI_INLINE void Link::wait(short events) {
   ::poll(&waiting, 1, static_cast<int>(std::min<long long>(left, 1'000'000)) + 1);
 }
 
-NNI_INLINE void Link::send_all(std::string_view bytes) {
+NNI_INLINE void HttpConnection::send_all(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent > 0) {
@@ -129,7 +129,7 @@ NNI_INLINE void Link::send_all(std::string_view bytes) {
   }
 }
 
-NNI_INLINE void Link::receive_more() {
+NNI_INLINE void HttpConnection::receive_more() {
   std::array<char, 16 * 1024> bytes;
   if (std::chrono::steady_clock::now() >= until_) wait(POLLIN);  // also of a server that never pauses
   while (true) {
@@ -147,14 +147,14 @@ NNI_INLINE void Link::receive_more() {
   }
 }
 
-NNI_INLINE LinkAnswer Link::receive() {
+NNI_INLINE HttpAnswer HttpConnection::receive() {
   constexpr std::size_t most_bytes = 64 * 1024 * 1024;
   const auto check = [](std::size_t bytes) {
     if (bytes > most_bytes) throw Error(Errc::protocol, "the channel to the manager: an answer has more than 64 MiB");
   };
   constexpr int most_interim = 16;  // answers that only say that there will be one
   int interim = 0;
-  LinkAnswer answer;
+  HttpAnswer answer;
   net::ResponseHead head;
   do {
     if (interim++ > most_interim)
@@ -197,14 +197,15 @@ NNI_INLINE LinkAnswer Link::receive() {
   return answer;
 }
 
-NNI_INLINE LinkAnswer Link::exchange_once() {
+NNI_INLINE HttpAnswer HttpConnection::exchange_once() {
   if (socket_ < 0) connect();
   until_ = std::chrono::steady_clock::now() + answer_limit_;
   send_all(request_);
   return receive();
 }
 
-NNI_INLINE LinkAnswer Link::exchange(std::string_view method, std::string_view body, std::string_view content_type) {
+NNI_INLINE HttpAnswer
+HttpConnection::exchange(std::string_view method, std::string_view body, std::string_view content_type) {
   if (aborted_) throw Error(Errc::closed, "the channel to the manager was closed");
   request_.assign(method);
   request_ += ' ';

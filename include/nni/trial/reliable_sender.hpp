@@ -15,8 +15,8 @@
 #include <nni/core/metric.hpp>
 #include <nni/core/parameters.hpp>
 #include <nni/core/time.hpp>
-#include <nni/trial/link.hpp>
-#include <nni/trial/settings.hpp>
+#include <nni/trial/http_connection.hpp>
+#include <nni/trial/trial_environment.hpp>
 
 namespace nni::trial {
 
@@ -27,8 +27,8 @@ struct Report {
   std::string value;                           ///< JSON text
 };
 
-/// Settings of `Courier`.
-struct CourierOptions {
+/// Settings of `ReliableSender`.
+struct ReliableSenderOptions {
   Duration patience = std::chrono::seconds(60);          ///< a manager that does not answer is tried for so long
   Duration first_pause = std::chrono::milliseconds(50);  ///< between attempts, doubled each time ...
   Duration longest_pause = std::chrono::seconds(2);      ///< ... up to this
@@ -42,11 +42,11 @@ struct CourierOptions {
 /// Values are resent with their sequence until the manager has said that they are recorded; it recognises those that
 /// it has got already. A manager that does not understand batches gets one request per value, as NNI's own library
 /// sends them. One thread uses it; `abort` may be called by another.
-class Courier {
+class ReliableSender {
  public:
-  /// @param settings  where the manager is
+  /// @param environment  where the manager is
   /// @param options  how long to try
-  explicit Courier(const Settings& settings, CourierOptions options = {});
+  explicit ReliableSender(const TrialEnvironment& environment, ReliableSenderOptions options = {});
 
   /// Returns when all values are recorded, or when the manager has ended this run and wants no more of it.
   /// @throws Error  `Errc::connection_lost` after `patience`; `Errc::not_found` when the manager does not know this
@@ -72,15 +72,15 @@ class Courier {
  private:
   class Attempts;
 
-  std::optional<LinkAnswer> attempt(std::string_view method, std::string_view body, std::string_view content_type);
-  LinkAnswer put(std::string_view body, std::string_view content_type);
+  std::optional<HttpAnswer> attempt(std::string_view method, std::string_view body, std::string_view content_type);
+  HttpAnswer put(std::string_view body, std::string_view content_type);
   void deliver_batch(std::span<const Report> reports);
   void deliver_one(const Report& report);
-  [[noreturn]] void refuse(const LinkAnswer& answer, const std::string& what) const;
+  [[noreturn]] void refuse(const HttpAnswer& answer, const std::string& what) const;
 
   std::string trial_id_;
-  CourierOptions options_;
-  Link link_;
+  ReliableSenderOptions options_;
+  HttpConnection connection_;
   std::string parameter_id_ = "null";
   std::string body_;
   std::string trouble_;  // why the last attempt failed
@@ -95,5 +95,5 @@ class Courier {
 }  // namespace nni::trial
 
 #if NNI_HEADER_ONLY
-#include <nni/trial/courier_inl.hpp>
+#include <nni/trial/reliable_sender_inl.hpp>
 #endif

@@ -15,7 +15,7 @@
 namespace nni::trial {
 
 /// What a server answered.
-struct LinkAnswer {
+struct HttpAnswer {
   unsigned status = 0;  ///< of the HTTP answer
   std::string body;     ///< what came with it
 };
@@ -23,17 +23,17 @@ struct LinkAnswer {
 /// One keep-alive HTTP connection on plain blocking sockets, for programs that should not need a framework.
 ///
 /// It never goes through a proxy. An answer may have 64 MiB. One thread uses it; `abort` may be called by another.
-class Link {
+class HttpConnection {
  public:
   /// @param url              `http://` only
   /// @param connect_timeout  for one address; after it the next one of the host is tried
   /// @param answer_limit     from the first byte of a request to the last one of its answer
   /// @throws Error  `Errc::config_invalid` for an address that is none
-  explicit Link(std::string_view url, Duration connect_timeout = std::chrono::seconds(10),
-                Duration answer_limit = std::chrono::minutes(10));
-  Link(const Link&) = delete;
-  Link& operator=(const Link&) = delete;
-  ~Link();
+  explicit HttpConnection(std::string_view url, Duration connect_timeout = std::chrono::seconds(10),
+                          Duration answer_limit = std::chrono::minutes(10));
+  HttpConnection(const HttpConnection&) = delete;
+  HttpConnection& operator=(const HttpConnection&) = delete;
+  ~HttpConnection();
 
   /// Sends a request and waits for its answer, as long as the connection lives and within the limit.
   ///
@@ -45,7 +45,7 @@ class Link {
   /// @throws Error  `Errc::connection_lost` when the server cannot be reached or goes away: the request may or may not
   ///                have been handled; `Errc::timed_out` when the whole answer is not there within the limit, likewise;
   ///                `Errc::protocol` when it does not speak HTTP or sends too much; `Errc::closed` after `abort`
-  LinkAnswer exchange(std::string_view method, std::string_view body, std::string_view content_type);
+  HttpAnswer exchange(std::string_view method, std::string_view body, std::string_view content_type);
 
   /// Ends the connection; the next `exchange` opens another.
   void disconnect() noexcept;
@@ -55,11 +55,11 @@ class Link {
 
  private:
   void connect();
-  LinkAnswer exchange_once();
+  HttpAnswer exchange_once();
   void send_all(std::string_view bytes);
   void receive_more();
   void wait(short events);
-  LinkAnswer receive();
+  HttpAnswer receive();
 
   net::Url url_;
   Duration connect_timeout_;
@@ -75,5 +75,5 @@ class Link {
 }  // namespace nni::trial
 
 #if NNI_HEADER_ONLY
-#include <nni/trial/link_inl.hpp>
+#include <nni/trial/http_connection_inl.hpp>
 #endif

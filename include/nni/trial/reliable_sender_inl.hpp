@@ -5,7 +5,7 @@
 
 #include <nni/channel/protocol.hpp>
 #include <nni/core/error.hpp>
-#include <nni/trial/courier.hpp>
+#include <nni/trial/reliable_sender.hpp>
 
 namespace nni::trial {
 
@@ -19,52 +19,52 @@ NNI_INLINE bool is_passing(unsigned status) noexcept {
 }  // namespace detail
 
 // One piece of work that is tried again until it works, or patience ends.
-class Courier::Attempts {
+class ReliableSender::Attempts {
  public:
-  explicit Attempts(Courier& courier) : courier_(courier), pause_(courier.options_.first_pause) {}
+  explicit Attempts(ReliableSender& sender) : sender_(sender), pause_(sender.options_.first_pause) {}
 
   // Waits before the next attempt; throws the reason of the last one when time is up. A manager that was reached and is slow
   // is no manager that is away.
   void failed() {
-    if (courier_.slow_) return worked();
+    if (sender_.slow_) return worked();
     const SteadyPoint now = std::chrono::steady_clock::now();
     if (!since_) since_ = now;
-    if (now - *since_ >= courier_.options_.patience)
+    if (now - *since_ >= sender_.options_.patience)
       throw Error(Errc::connection_lost,
-                  courier_.trouble_ + "; given up after " + to_string(courier_.options_.patience) + " of attempts");
-    std::unique_lock lock(courier_.mutex_);
-    if (courier_.woken_.wait_for(lock, pause_, [this] { return courier_.aborted_; }))
+                  sender_.trouble_ + "; given up after " + to_string(sender_.options_.patience) + " of attempts");
+    std::unique_lock lock(sender_.mutex_);
+    if (sender_.woken_.wait_for(lock, pause_, [this] { return sender_.aborted_; }))
       throw Error(Errc::closed, "the channel to the manager was closed");
-    pause_ = std::min(pause_ * 2, courier_.options_.longest_pause);
+    pause_ = std::min(pause_ * 2, sender_.options_.longest_pause);
   }
 
   // The manager is there: what fails later begins anew.
   void worked() {
     since_.reset();
-    pause_ = courier_.options_.first_pause;
+    pause_ = sender_.options_.first_pause;
   }
 
  private:
-  Courier& courier_;
+  ReliableSender& sender_;
   Duration pause_;
   std::optional<SteadyPoint> since_;
 };
 
-NNI_INLINE Courier::Courier(const Settings& settings, CourierOptions options)
-    : trial_id_(settings.trial_id),
+NNI_INLINE ReliableSender::ReliableSender(const TrialEnvironment& environment, ReliableSenderOptions options)
+    : trial_id_(environment.trial_id),
       options_(options),
-      link_(settings.channel, std::chrono::seconds(10), options.answer_limit) {}
+      connection_(environment.channel, std::chrono::seconds(10), options.answer_limit) {}
 
-NNI_INLINE void Courier::abort() noexcept {
+NNI_INLINE void ReliableSender::abort() noexcept {
   {
     const std::lock_guard lock(mutex_);
     aborted_ = true;
   }
   woken_.notify_all();
-  link_.abort();
+  connection_.abort();
 }
 
-NNI_INLINE void Courier::refuse(const LinkAnswer& answer, const std::string& what) const {
+NNI_INLINE void ReliableSender::refuse(const HttpAnswer& answer, const std::string& what) const {
   if (answer.status == 404)
     throw Error(Errc::not_found, "the manager does not know this trial (" + trial_id_ +
                                      "); NNI_TRIAL_COMMAND_CHANNEL is the address of another run or experiment");
@@ -74,10 +74,10 @@ NNI_INLINE void Courier::refuse(const LinkAnswer& answer, const std::string& wha
 }
 
 // Nothing when the connection failed, or when the server is there but cannot do it now.
-NNI_INLINE std::optional<LinkAnswer> Courier::attempt(
+NNI_INLINE std::optional<HttpAnswer> ReliableSender::attempt(
     std::string_view method, std::string_view body, std::string_view content_type) {
   try {
-    LinkAnswer answer = link_.exchange(method, body, content_type);
+    HttpAnswer answer = connection_.exchange(method, body, content_type);
     if (!detail::is_passing(answer.status)) return answer;
     trouble_ = "the manager answers with HTTP status " + std::to_string(answer.status);
   } catch (const Error& error) {
@@ -90,25 +90,25 @@ NNI_INLINE std::optional<LinkAnswer> Courier::attempt(
   return std::nullopt;
 }
 
-NNI_INLINE LinkAnswer Courier::put(std::string_view body, std::string_view content_type) {
+NNI_INLINE HttpAnswer ReliableSender::put(std::string_view body, std::string_view content_type) {
   Attempts attempts(*this);
   while (true) {
-    if (std::optional<LinkAnswer> answer = attempt("PUT", body, content_type)) return std::move(*answer);
+    if (std::optional<HttpAnswer> answer = attempt("PUT", body, content_type)) return std::move(*answer);
     attempts.failed();
   }
 }
 
-NNI_INLINE void Courier::deliver(std::span<const Report> reports) {
+NNI_INLINE void ReliableSender::deliver(std::span<const Report> reports) {
   if (gone_ || reports.empty()) return;
   if (batches_) return deliver_batch(reports);
   for (const Report& report : reports) deliver_one(report);
 }
 
-NNI_INLINE void Courier::deliver_batch(std::span<const Report> reports) {
+NNI_INLINE void ReliableSender::deliver_batch(std::span<const Report> reports) {
   while (!reports.empty() && !gone_) {
     body_.clear();
     for (const Report& report : reports) channel::append_to_batch(body_, report.kind, report.sequence, report.value);
-    const LinkAnswer answer = put(body_, channel::batch_media_type);
+    const HttpAnswer answer = put(body_, channel::batch_media_type);
     if (answer.status == 410) {
       gone_ = true;
     } else if (answer.status == 200) {
@@ -132,12 +132,12 @@ NNI_INLINE void Courier::deliver_batch(std::span<const Report> reports) {
   }
 }
 
-NNI_INLINE void Courier::deliver_one(const Report& report) {
+NNI_INLINE void ReliableSender::deliver_one(const Report& report) {
   if (gone_) return;
   channel::MetricPayload payload(report.kind, report.sequence, report.value);
   payload.parameter_id = parameter_id_;
   payload.trial_job_id = trial_id_;
-  const LinkAnswer answer = put(
+  const HttpAnswer answer = put(
       channel::encode(channel::Command(channel::CommandType::metric, channel::encode(payload))), "application/json");
   if (answer.status == 410)
     gone_ = true;
@@ -145,12 +145,12 @@ NNI_INLINE void Courier::deliver_one(const Report& report) {
     refuse(answer, "a value of " + std::to_string(report.value.size()) + " bytes");
 }
 
-NNI_INLINE Parameters Courier::request_parameters() {
+NNI_INLINE Parameters ReliableSender::request_parameters() {
   const std::string question = channel::encode(channel::Command(channel::CommandType::request_parameter, {}));
   Attempts attempts(*this);
   bool asked = false;
   while (true) {
-    const std::optional<LinkAnswer> answer =
+    const std::optional<HttpAnswer> answer =
         asked ? attempt("GET", {}, {}) : attempt("PUT", question, "application/json");
     if (answer) attempts.worked();
     if (!answer) {

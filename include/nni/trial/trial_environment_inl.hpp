@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include <nni/core/error.hpp>
-#include <nni/trial/settings.hpp>
+#include <nni/trial/trial_environment.hpp>
 
 namespace nni::trial {
 
@@ -22,32 +22,33 @@ NNI_INLINE void read_variable(const char* name, std::string& value) {
 
 }  // namespace detail
 
-NNI_INLINE Settings Settings::from_environment() {
-  Settings settings;
-  detail::read_variable("NNI_TRIAL_COMMAND_CHANNEL", settings.channel);
-  detail::read_variable("NNI_TRIAL_JOB_ID", settings.trial_id);
-  detail::read_variable("NNI_EXP_ID", settings.experiment_id);
-  detail::read_variable("NNI_OUTPUT_DIR", settings.output_directory);
+NNI_INLINE TrialEnvironment TrialEnvironment::from_environment() {
+  TrialEnvironment environment;
+  detail::read_variable("NNI_TRIAL_COMMAND_CHANNEL", environment.channel);
+  detail::read_variable("NNI_TRIAL_JOB_ID", environment.trial_id);
+  detail::read_variable("NNI_EXP_ID", environment.experiment_id);
+  detail::read_variable("NNI_OUTPUT_DIR", environment.output_directory);
 
   const std::string_view digits = detail::variable("NNI_TRIAL_SEQ_ID");
   if (!digits.empty()) {
-    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), settings.sequence_id);
+    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), environment.sequence_id);
     if (failure != std::errc{} || end != digits.data() + digits.size())
       throw config_error("NNI_TRIAL_SEQ_ID", "\"" + std::string(digits) + "\" is not an integer");
   }
 
   const std::string_view platform = detail::variable("NNI_PLATFORM");
-  if (settings.channel.empty() && !platform.empty() && platform != "unittest")
+  if (environment.channel.empty() && !platform.empty() && platform != "unittest")
     throw Error(
         Errc::unsupported,
         "NNI_PLATFORM is \"" + std::string(platform) +
             "\", but NNI_TRIAL_COMMAND_CHANNEL is not set: the manager speaks the file protocol of "
             "NNI before 3.0, which trials of this library do not");
-  const std::size_t colon = settings.channel.find("://");
-  if (!settings.channel.empty() && settings.channel.substr(0, colon) != "http")
-    throw Error(Errc::unsupported, "NNI_TRIAL_COMMAND_CHANNEL is of the kind \"" + settings.channel.substr(0, colon) +
-                                       "\"; trials of this library speak http://");
-  return settings;
+  const std::size_t colon = environment.channel.find("://");
+  if (!environment.channel.empty() && environment.channel.substr(0, colon) != "http")
+    throw Error(Errc::unsupported,
+                "NNI_TRIAL_COMMAND_CHANNEL is of the kind \"" + environment.channel.substr(0, colon) +
+                    "\"; trials of this library speak http://");
+  return environment;
 }
 
 }  // namespace nni::trial

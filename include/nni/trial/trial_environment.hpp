@@ -9,14 +9,14 @@ namespace nni::trial {
 
 /// What the process of a trial is told by whoever started it, in `NNI_*` variables
 /// (docs/formats/trial-channel.md).
-class Settings {
+class TrialEnvironment {
  public:
-  Settings() = default;
+  TrialEnvironment() = default;
 
   /// Reads the environment of this process.
   /// @throws Error  `Errc::unsupported` for a channel that this library does not speak: one of a Python class, or the
   ///                files of NNI before 3.0
-  [[nodiscard]] static Settings from_environment();
+  [[nodiscard]] static TrialEnvironment from_environment();
 
   /// True when no manager started this process: results are printed, parameters come from the command line.
   [[nodiscard]] bool stands_alone() const noexcept { return channel.empty(); }
@@ -31,5 +31,5 @@ class Settings {
 }  // namespace nni::trial
 
 #if NNI_HEADER_ONLY
-#include <nni/trial/settings_inl.hpp>
+#include <nni/trial/trial_environment_inl.hpp>
 #endif
