@@ -137,7 +137,7 @@ def self_test():
             ("keeper/manager/client.hpp", "nni/process/spec.hpp"), ("testing/run.hpp", "nni/experiment/experiment.hpp"),
             ("net/http.hpp", "nni/net/detail/parse.hpp"), ("platforms/local_inl.hpp", "nni/platforms/detail/core_inl.hpp"),
             ("datastore/sqlite.hpp", "nni/datastore/sqlite/store.hpp"),
-            ("datastore/sqlite/store.hpp", "nni/datastore/common/tags.hpp"), ("platforms/local.hpp", "nni/keeper/wire/link.hpp")]
+            ("datastore/sqlite/store.hpp", "nni/datastore/common/tags.hpp"), ("platforms/local.hpp", "nni/keeper/wire/byte_stream.hpp")]
     bad = [("core/ids.hpp", "nni/async/context.hpp"), ("async/clock.hpp", "nni/concepts/clock.hpp"),
            ("storage/nfs.hpp", "nni/transport/http.hpp"), ("net/server.hpp", "boost/beast/core.hpp"),
            ("keeper/manager/client.hpp", "nni/net/detail/parse.hpp"), ("core/ids.hpp", "nni/core/time_inl.hpp"),

@@ -10,6 +10,6 @@
 #include <nni/keeper/process/left_over_inl.hpp>
 #include <nni/keeper/process/spool_inl.hpp>
 #include <nni/keeper/run_if_asked_inl.hpp>
-#include <nni/keeper/wire/link_inl.hpp>
+#include <nni/keeper/wire/byte_stream_inl.hpp>
 #include <nni/keeper/wire/lock_inl.hpp>
 #include <nni/keeper/wire/protocol_inl.hpp>

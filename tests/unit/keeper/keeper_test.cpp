@@ -134,7 +134,7 @@ class Observed {
 };
 
 // What a keeper sends, by type.
-struct Frames final : keeper::LinkUser {
+struct Frames final : keeper::StreamUser {
   void on_bytes(std::string_view bytes) override {
     reader.feed(bytes);
     while (const auto frame = reader.next()) types.push_back(frame->type);
@@ -193,21 +193,22 @@ CO_TEST_CASE("keeper: what had happened by the welcome is told before it is call
   Observed observed(ctx);
   co_await observed.open();
   Frames frames;
-  const auto links = keeper::make_loopback_links(ctx.executor());
-  keeper::Session::Host host;
-  host.admit = [](keeper::Session&, const keeper::Hello&) { return std::string(); };
-  host.over = [](keeper::Session&) {};
-  const auto session = std::make_shared<keeper::Session>(observed.keeper(), links.second, std::move(host), Log());
-  session->start();
-  links.first->start(frames);
+  const auto streams = keeper::make_loopback_streams(ctx.executor());
+  keeper::Connection::Host host;
+  host.admit = [](keeper::Connection&, const keeper::Hello&) { return std::string(); };
+  host.over = [](keeper::Connection&) {};
+  const auto connection =
+      std::make_shared<keeper::Connection>(observed.keeper(), streams.second, std::move(host), Log());
+  connection->start();
+  streams.first->start(frames);
 
   // It ends in the next turn, because its template is not known; the greeting comes before that is written.
   keeper::StartOrder order;
   order.run = RunId{TrialId{1}, 0};
   observed.keeper().start(order);
   keeper::append_frame(
-      links.first->out(), keeper::FrameType::hello, 1, [](keeper::Writer& out) { encode(out, keeper::Hello()); });
-  links.first->flush();
+      streams.first->out(), keeper::FrameType::hello, 1, [](keeper::Writer& out) { encode(out, keeper::Hello()); });
+  streams.first->flush();
   while (frames.types.size() < 3) {
     auto change = frames.changed.wait();
     co_await std::move(change);
@@ -215,7 +216,7 @@ CO_TEST_CASE("keeper: what had happened by the welcome is told before it is call
 
   CHECK(frames.types == std::vector<keeper::FrameType>{
                             keeper::FrameType::welcome, keeper::FrameType::record, keeper::FrameType::caught_up});
-  session->close();
+  connection->close();
   co_await observed.keeper().close();
 }
 

@@ -74,7 +74,7 @@ class Bench {
   nni_test::TemporaryDirectory directory_;
 };
 
-struct Frames final : keeper::LinkUser {
+struct Frames final : keeper::StreamUser {
   void on_bytes(std::string_view bytes) override {
     reader.feed(bytes);
     while (const auto frame = reader.next()) {
@@ -128,22 +128,22 @@ CO_TEST_CASE("keeper: a refused order is answered with the run and the reason", 
   const auto keeper = bench.keeper();
   co_await keeper->open();
   Frames frames;
-  const auto links = keeper::make_loopback_links(ctx.executor());
-  keeper::Session::Host host;
-  host.admit = [](keeper::Session&, const keeper::Hello&) { return std::string(); };
-  host.over = [](keeper::Session&) {};
-  const auto session = std::make_shared<keeper::Session>(*keeper, links.second, std::move(host), Log());
-  session->start();
-  links.first->start(frames);
+  const auto streams = keeper::make_loopback_streams(ctx.executor());
+  keeper::Connection::Host host;
+  host.admit = [](keeper::Connection&, const keeper::Hello&) { return std::string(); };
+  host.over = [](keeper::Connection&) {};
+  const auto connection = std::make_shared<keeper::Connection>(*keeper, streams.second, std::move(host), Log());
+  connection->start();
+  streams.first->start(frames);
   keeper::StartOrder order = Bench::order(*keeper, "sleep 1000", "{}");
   (void)keeper->start(order);
   order.record = R"({"x": 2})";
 
   keeper::append_frame(
-      links.first->out(), keeper::FrameType::hello, 1, [](keeper::Writer& out) { encode(out, keeper::Hello()); });
+      streams.first->out(), keeper::FrameType::hello, 1, [](keeper::Writer& out) { encode(out, keeper::Hello()); });
   keeper::append_frame(
-      links.first->out(), keeper::FrameType::start, 2, [&order](keeper::Writer& out) { encode(out, order); });
-  links.first->flush();
+      streams.first->out(), keeper::FrameType::start, 2, [&order](keeper::Writer& out) { encode(out, order); });
+  streams.first->flush();
   const auto answer = [&frames] {
     return std::find(frames.types.begin(), frames.types.end(), keeper::FrameType::not_taken) - frames.types.begin();
   };
@@ -155,7 +155,7 @@ CO_TEST_CASE("keeper: a refused order is answered with the run and the reason", 
   const auto refusal = keeper::decode_not_taken(frames.texts.at(static_cast<std::size_t>(answer()))).value();
   CHECK(refusal.first == order.run);
   CHECK_THAT(refusal.second, Catch::Contains("other parameters"));
-  session->close();
+  connection->close();
   keeper->kill_all(StopReason::experiment_end);
   co_await Bench::idle(*keeper);
   co_await keeper->close();
@@ -199,17 +199,17 @@ CO_TEST_CASE("keeper: whatever a frame makes its host throw costs one connection
   const auto keeper = bench.keeper();
   co_await keeper->open();
   Frames frames;
-  const auto links = keeper::make_loopback_links(ctx.executor());
-  keeper::Session::Host host;
-  host.admit = [](keeper::Session&, const keeper::Hello&) -> std::string { throw std::out_of_range("a defect"); };
-  host.over = [](keeper::Session&) {};
-  const auto session = std::make_shared<keeper::Session>(*keeper, links.second, std::move(host), Log());
-  session->start();
-  links.first->start(frames);
+  const auto streams = keeper::make_loopback_streams(ctx.executor());
+  keeper::Connection::Host host;
+  host.admit = [](keeper::Connection&, const keeper::Hello&) -> std::string { throw std::out_of_range("a defect"); };
+  host.over = [](keeper::Connection&) {};
+  const auto connection = std::make_shared<keeper::Connection>(*keeper, streams.second, std::move(host), Log());
+  connection->start();
+  streams.first->start(frames);
 
   keeper::append_frame(
-      links.first->out(), keeper::FrameType::hello, 1, [](keeper::Writer& out) { encode(out, keeper::Hello()); });
-  links.first->flush();
+      streams.first->out(), keeper::FrameType::hello, 1, [](keeper::Writer& out) { encode(out, keeper::Hello()); });
+  streams.first->flush();
   while (frames.types.empty()) {
     auto change = frames.changed.wait();
     co_await std::move(change);

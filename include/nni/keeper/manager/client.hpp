@@ -15,7 +15,7 @@
 #include <nni/async/awaitable.hpp>
 #include <nni/core/macros.hpp>
 #include <nni/core/time.hpp>
-#include <nni/keeper/wire/link.hpp>
+#include <nni/keeper/wire/byte_stream.hpp>
 #include <nni/keeper/wire/protocol.hpp>
 
 namespace nni::keeper {
@@ -23,7 +23,7 @@ namespace nni::keeper {
 /// The manager's side of a connection to a keeper.
 ///
 /// Orders and acknowledgements only fill a buffer, which is sent once per turn of the executor. Belongs to one executor.
-class Client final : public LinkUser, public std::enable_shared_from_this<Client> {
+class Client final : public StreamUser, public std::enable_shared_from_this<Client> {
  public:
   /// What the client tells. All are called from the executor; none may throw.
   struct Events {
@@ -39,9 +39,9 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
   };
 
   /// @param executor  single-threaded
-  /// @param link      to the keeper; it is not greeted yet
+  /// @param stream      to the keeper; it is not greeted yet
   /// @param events    what is told
-  Client(boost::asio::any_io_executor executor, std::shared_ptr<Link> link, Events events);
+  Client(boost::asio::any_io_executor executor, std::shared_ptr<ByteStream> stream, Events events);
   ~Client() = default;
 
   /// Greets the keeper.
@@ -68,7 +68,7 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
 
   /// Tells nothing while it is held, after the frames that have come already: the keeper keeps records in its spool
   /// until they are taken. That it is gone is not noticed meanwhile either.
-  void hold(bool held) { link_->hold(held); }
+  void hold(bool held) { stream_->hold(held); }
 
   /// Sends what is buffered, and hangs up. Nothing is told any more.
   void close();
@@ -85,7 +85,7 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
   void command(FrameType type, Write&& write);
 
   boost::asio::any_io_executor executor_;
-  std::shared_ptr<Link> link_;
+  std::shared_ptr<ByteStream> stream_;
   Events events_;
   FrameReader reader_;
   std::uint64_t next_command_ = 1;
@@ -96,11 +96,11 @@ class Client final : public LinkUser, public std::enable_shared_from_this<Client
 };
 
 /// Connects to the keeper of a directory.
-/// @param executor              single-threaded; calls what the link's user is told
+/// @param executor              single-threaded; calls what the stream's user is told
 /// @param experiment_directory  of the experiment
 /// @returns       nothing when no keeper listens there
 /// @throws Error  `Errc::not_authorised` when another user's process listens there; any other failure
-[[nodiscard]] std::shared_ptr<Link> connect_to_keeper(
+[[nodiscard]] std::shared_ptr<ByteStream> connect_to_keeper(
     const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory);
 
 /// Asks the keeper of a directory for its status, or tells it to stop its trials and end. Blocks, up to a limit.

@@ -63,18 +63,18 @@ NNI_INLINE void require_no_keeper(const std::filesystem::path& experiment_direct
 
 }  // namespace detail
 
-NNI_INLINE Client::Client(boost::asio::any_io_executor executor, std::shared_ptr<Link> link, Events events)
-    : executor_(std::move(executor)), link_(std::move(link)), events_(std::move(events)) {}
+NNI_INLINE Client::Client(boost::asio::any_io_executor executor, std::shared_ptr<ByteStream> stream, Events events)
+    : executor_(std::move(executor)), stream_(std::move(stream)), events_(std::move(events)) {}
 
 NNI_INLINE void Client::open(const Hello& hello) {
-  link_->start(*this);
+  stream_->start(*this);
   command(FrameType::hello, [&hello](Writer& out) { encode(out, hello); });
 }
 
 template <class Write>
 void Client::command(FrameType type, Write&& write) {
   if (ended_) return;
-  std::string& out = link_->out();
+  std::string& out = stream_->out();
   const std::size_t before = out.size();
   append_frame(out, type, next_command_, write);
   if (const std::size_t size = out.size() - before - frame_header_size; size > max_frame_payload) {
@@ -136,7 +136,7 @@ NNI_INLINE void Client::close() {
   if (ended_) return;
   flush();
   ended_ = true;
-  link_->close();
+  stream_->close();
 }
 
 NNI_INLINE void Client::flush_soon() {
@@ -150,12 +150,12 @@ NNI_INLINE void Client::flush_soon() {
 NNI_INLINE void Client::flush() {
   if (ended_) return;
   if (!acknowledged_.empty()) {
-    append_frame(link_->out(), FrameType::acknowledge, next_command_++, [this](Writer& out) {
+    append_frame(stream_->out(), FrameType::acknowledge, next_command_++, [this](Writer& out) {
       encode_ranges(out, acknowledged_);
     });
     acknowledged_.clear();
   }
-  if (!link_->out().empty()) link_->flush();
+  if (!stream_->out().empty()) stream_->flush();
 }
 
 NNI_INLINE void Client::on_bytes(std::string_view bytes) {
@@ -179,7 +179,7 @@ NNI_INLINE void Client::on_closed() {
 
 NNI_INLINE void Client::end(const std::function<void(std::string)>& tell, std::string reason) {
   if (std::exchange(ended_, true)) return;
-  link_->close();
+  stream_->close();
   tell(std::move(reason));
 }
 
@@ -208,11 +208,11 @@ NNI_INLINE void Client::handle(const Frame& frame) {
   }
 }
 
-NNI_INLINE std::shared_ptr<Link> connect_to_keeper(
+NNI_INLINE std::shared_ptr<ByteStream> connect_to_keeper(
     const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory) {
   boost::asio::local::stream_protocol::socket socket(executor);
   if (!detail::connect(socket, experiment_directory)) return nullptr;
-  return make_socket_link(std::move(socket));
+  return make_socket_stream(std::move(socket));
 }
 
 NNI_INLINE std::string unanswered(const std::filesystem::path& experiment_directory, Duration limit) {

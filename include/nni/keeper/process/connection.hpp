@@ -9,7 +9,7 @@
 #include <nni/core/log.hpp>
 #include <nni/core/macros.hpp>
 #include <nni/keeper/process/keeper.hpp>
-#include <nni/keeper/wire/link.hpp>
+#include <nni/keeper/wire/byte_stream.hpp>
 #include <nni/keeper/wire/protocol.hpp>
 
 namespace nni::keeper {
@@ -17,29 +17,29 @@ namespace nni::keeper {
 /// One connection to a keeper: greets, carries out the commands of a manager, and sends it records.
 ///
 /// A manager that reads slowly costs no memory: beyond a few megabytes its records wait in the spool.
-class Session final : public LinkUser, public std::enable_shared_from_this<Session> {
+class Connection final : public StreamUser, public std::enable_shared_from_this<Connection> {
  public:
-  /// What a session asks of its surroundings. All are called from the executor.
+  /// What a connection asks of its surroundings. All are called from the executor.
   struct Host {
     /// A manager wants in. Returns an empty text, or the sentence with which it is refused.
-    std::function<std::string(Session&, const Hello&)> admit;
+    std::function<std::string(Connection&, const Hello&)> admit;
     /// Somebody asks for the status, as JSON; with `stop` the keeper shall end its trials and itself.
     std::function<std::string(bool stop)> status;
     /// The manager wants the keeper to end.
     std::function<void()> finish;
-    /// The session is over.
-    std::function<void(Session&)> over;
+    /// The connection is over.
+    std::function<void(Connection&)> over;
   };
 
   /// @param keeper  carries out what the manager asks for; outlives this object
-  /// @param link    to the other side
+  /// @param stream    to the other side
   /// @param host    decides who may come in
   /// @param log     is told about a peer that breaks the protocol
-  Session(Keeper& keeper, std::shared_ptr<Link> link, Host host, Log log);
-  ~Session() = default;
+  Connection(Keeper& keeper, std::shared_ptr<ByteStream> stream, Host host, Log log);
+  ~Connection() = default;
 
   /// Starts to listen to the other side.
-  void start() { link_->start(*this); }
+  void start() { stream_->start(*this); }
 
   /// True once a manager was let in.
   [[nodiscard]] bool is_manager() const noexcept { return manager_; }
@@ -69,7 +69,7 @@ class Session final : public LinkUser, public std::enable_shared_from_this<Sessi
   void end();
 
   Keeper* keeper_;
-  std::shared_ptr<Link> link_;
+  std::shared_ptr<ByteStream> stream_;
   Host host_;
   Log log_;
   FrameReader reader_;

@@ -17,13 +17,13 @@ inline constexpr std::size_t replay_chunk = 1024 * 1024;
 
 }  // namespace detail
 
-NNI_INLINE Session::Session(Keeper& keeper, std::shared_ptr<Link> link, Host host, Log log)
-    : keeper_(&keeper), link_(std::move(link)), host_(std::move(host)), log_(std::move(log)) {
+NNI_INLINE Connection::Connection(Keeper& keeper, std::shared_ptr<ByteStream> stream, Host host, Log log)
+    : keeper_(&keeper), stream_(std::move(stream)), host_(std::move(host)), log_(std::move(log)) {
   reader_.limit(max_greeting_payload);
 }
 
-NNI_INLINE void Session::on_bytes(std::string_view bytes) {
-  const std::shared_ptr<Session> keep = shared_from_this();
+NNI_INLINE void Connection::on_bytes(std::string_view bytes) {
+  const std::shared_ptr<Connection> keep = shared_from_this();
   try {
     reader_.feed(bytes);
     while (!ended_) {
@@ -36,8 +36,8 @@ NNI_INLINE void Session::on_bytes(std::string_view bytes) {
   }
 }
 
-NNI_INLINE void Session::on_drained() {
-  const std::shared_ptr<Session> keep = shared_from_this();
+NNI_INLINE void Connection::on_drained() {
+  const std::shared_ptr<Connection> keep = shared_from_this();
   try {
     send_more();
   } catch (const std::exception& error) {  // costs this connection, and nobody else anything
@@ -45,40 +45,40 @@ NNI_INLINE void Session::on_drained() {
   }
 }
 
-NNI_INLINE void Session::fail(const std::string& reason) {
+NNI_INLINE void Connection::fail(const std::string& reason) {
   log_.error("keeper", "a connection was closed: " + reason);
-  append_frame(link_->out(), FrameType::refused, 0, [&reason](Writer& out) { out.text(reason); });
-  link_->flush();
+  append_frame(stream_->out(), FrameType::refused, 0, [&reason](Writer& out) { out.text(reason); });
+  stream_->flush();
   end();
 }
 
-NNI_INLINE void Session::on_closed() {
-  const std::shared_ptr<Session> keep = shared_from_this();
+NNI_INLINE void Connection::on_closed() {
+  const std::shared_ptr<Connection> keep = shared_from_this();
   end();
 }
 
-NNI_INLINE void Session::end() {
+NNI_INLINE void Connection::end() {
   if (std::exchange(ended_, true)) return;
   if (manager_) {
     keeper_->on_records(nullptr);
     keeper_->on_trouble(nullptr);
     keeper_->on_deferred(nullptr);
   }
-  link_->close();
+  stream_->close();
   host_.over(*this);
 }
 
-NNI_INLINE void Session::close() {
+NNI_INLINE void Connection::close() {
   if (std::exchange(ended_, true)) return;
   if (manager_) {
     keeper_->on_records(nullptr);
     keeper_->on_trouble(nullptr);
     keeper_->on_deferred(nullptr);
   }
-  link_->close();
+  stream_->close();
 }
 
-NNI_INLINE void Session::handle(const Frame& frame) {
+NNI_INLINE void Connection::handle(const Frame& frame) {
   if (manager_) return command(frame);
   switch (frame.type) {
     case FrameType::hello: return greet(frame);
@@ -88,66 +88,66 @@ NNI_INLINE void Session::handle(const Frame& frame) {
   }
 }
 
-NNI_INLINE void Session::reply_status(bool stop) {
+NNI_INLINE void Connection::reply_status(bool stop) {
   const std::string status = host_.status(stop);
-  append_frame(link_->out(), FrameType::status, 0, [&status](Writer& out) { out.text(status); });
-  link_->flush();
+  append_frame(stream_->out(), FrameType::status, 0, [&status](Writer& out) { out.text(status); });
+  stream_->flush();
 }
 
-NNI_INLINE void Session::greet(const Frame& frame) {
+NNI_INLINE void Connection::greet(const Frame& frame) {
   hello_ = decode_hello(frame.payload).value();
   last_command_ = frame.sequence;
   if (const std::string refusal = host_.admit(*this, hello_); !refusal.empty()) {
-    append_frame(link_->out(), FrameType::refused, 0, [&refusal](Writer& out) { out.text(refusal); });
-    link_->flush();
+    append_frame(stream_->out(), FrameType::refused, 0, [&refusal](Writer& out) { out.text(refusal); });
+    stream_->flush();
     return end();
   }
   manager_ = true;
   reader_.limit(max_frame_payload);
   keeper_->inherit(hello_.environment);
   const Welcome welcome = keeper_->welcome();
-  append_frame(link_->out(), FrameType::welcome, 0, [&welcome](Writer& out) { encode(out, welcome); });
-  link_->flush();
+  append_frame(stream_->out(), FrameType::welcome, 0, [&welcome](Writer& out) { encode(out, welcome); });
+  stream_->flush();
 
   old_end_ = welcome.next_position;  // also what is not written yet: runs that it ends are not listed any more
   next_ = 0;
   behind_ = true;
   keeper_->on_records([this](std::string_view frames, std::uint64_t first, std::uint64_t last) {
     if (behind_ || first != next_) return;  // they are read from the spool when it is their turn
-    link_->out().append(frames);
+    stream_->out().append(frames);
     next_ = last;
     tell_caught_up();
-    link_->flush();
-    behind_ = link_->backlog() > detail::most_backlog;
+    stream_->flush();
+    behind_ = stream_->backlog() > detail::most_backlog;
   });
   keeper_->on_trouble([this](const std::string& text) {
-    append_frame(link_->out(), FrameType::trouble, 0, [&text](Writer& out) { out.text(text); });
-    link_->flush();
+    append_frame(stream_->out(), FrameType::trouble, 0, [&text](Writer& out) { out.text(text); });
+    stream_->flush();
   });
   keeper_->on_deferred([this](RunId run, const std::string& reason) {
     append_frame(
-        link_->out(), FrameType::deferred, 0, [run, &reason](Writer& out) { encode_deferred(out, run, reason); });
-    link_->flush();
+        stream_->out(), FrameType::deferred, 0, [run, &reason](Writer& out) { encode_deferred(out, run, reason); });
+    stream_->flush();
   });
   send_more();
 }
 
-NNI_INLINE void Session::send_more() {
+NNI_INLINE void Connection::send_more() {
   if (!manager_ || ended_) return;
-  while (behind_ && link_->backlog() < detail::most_backlog) {
-    next_ = keeper_->replay(next_, detail::replay_chunk, link_->out());
+  while (behind_ && stream_->backlog() < detail::most_backlog) {
+    next_ = keeper_->replay(next_, detail::replay_chunk, stream_->out());
     tell_caught_up();
     behind_ = next_ < keeper_->written_end();
-    link_->flush();
+    stream_->flush();
   }
 }
 
-NNI_INLINE void Session::tell_caught_up() {
+NNI_INLINE void Connection::tell_caught_up() {
   if (next_ < old_end_ || std::exchange(told_caught_up_, true)) return;
-  append_frame(link_->out(), FrameType::caught_up, 0, [](Writer&) {});
+  append_frame(stream_->out(), FrameType::caught_up, 0, [](Writer&) {});
 }
 
-NNI_INLINE void Session::command(const Frame& frame) {
+NNI_INLINE void Connection::command(const Frame& frame) {
   if (frame.sequence != last_command_ + 1)
     throw Error(Errc::protocol, "keeper protocol: command " + std::to_string(frame.sequence) + " came after command " +
                                     std::to_string(last_command_));
@@ -172,19 +172,19 @@ NNI_INLINE void Session::command(const Frame& frame) {
   }
 }
 
-NNI_INLINE void Session::start(StartOrder order) {
+NNI_INLINE void Connection::start(StartOrder order) {
   const RunId run = order.run;
   const std::string reason = keeper_->start(std::move(order));
   if (reason.empty()) return;
   log_.error("keeper", reason);
   append_frame(
-      link_->out(), FrameType::not_taken, 0, [run, &reason](Writer& out) { encode_not_taken(out, run, reason); });
-  link_->flush();
+      stream_->out(), FrameType::not_taken, 0, [run, &reason](Writer& out) { encode_not_taken(out, run, reason); });
+  stream_->flush();
 }
 
-NNI_INLINE void Session::send_finished() {
-  append_frame(link_->out(), FrameType::finished, 0, [](Writer&) {});
-  link_->flush();
+NNI_INLINE void Connection::send_finished() {
+  append_frame(stream_->out(), FrameType::finished, 0, [](Writer&) {});
+  stream_->flush();
 }
 
 }  // namespace nni::keeper

@@ -29,7 +29,7 @@
 #include <nni/core/json.hpp>
 #include <nni/keeper/process/connection.hpp>
 #include <nni/keeper/process/name_watch.hpp>
-#include <nni/keeper/wire/link.hpp>
+#include <nni/keeper/wire/byte_stream.hpp>
 #include <nni/keeper/wire/peer.hpp>
 #include <nni/keeper/wire/socket_path.hpp>
 #include <nni/process/group.hpp>
@@ -179,45 +179,46 @@ class Daemon::Core {
     } catch (const Error& error) {
       return log_.error("keeper", std::string("a connection was closed: ") + error.what());
     }
-    Session::Host host;
-    host.admit = [this, peer](Session& session, const Hello& hello) { return admit(session, hello, peer); };
+    Connection::Host host;
+    host.admit = [this, peer](Connection& connection, const Hello& hello) { return admit(connection, hello, peer); };
     host.status = [this](bool stop) { return status(stop); };
     host.finish = [this] {
       finishing_ = true;
       keeper_->kill_all(StopReason::experiment_end);
       check_end();
     };
-    host.over = [this](Session& session) { over(session); };
-    const auto session =
-        std::make_shared<Session>(*keeper_, make_socket_link(std::move(socket)), std::move(host), log_);
+    host.over = [this](Connection& connection) { over(connection); };
+    const auto connection =
+        std::make_shared<Connection>(*keeper_, make_socket_stream(std::move(socket)), std::move(host), log_);
     make_room();
-    sessions_.push_back(session);
-    session->start();
+    connections_.push_back(connection);
+    connection->start();
   }
 
   /// Ends the connection that has been here longest without becoming the manager's: it had its time to say who it is.
   void make_room() {
-    const std::size_t strangers = sessions_.size() - (manager_ ? 1 : 0);
+    const std::size_t strangers = connections_.size() - (manager_ ? 1 : 0);
     if (strangers < detail::most_strangers) return;
     if (!std::exchange(crowd_told_, true))
       log_.warning("keeper", "more than " + std::to_string(detail::most_strangers) +
                                  " connections that are no manager's are open; the oldest are closed");
-    const auto oldest = std::find_if(sessions_.begin(), sessions_.end(), [this](const std::shared_ptr<Session>& one) {
-      return one.get() != manager_;
-    });
+    const auto oldest =
+        std::find_if(connections_.begin(), connections_.end(), [this](const std::shared_ptr<Connection>& one) {
+          return one.get() != manager_;
+        });
     (*oldest)->close();
-    sessions_.erase(oldest);
+    connections_.erase(oldest);
   }
 
   // To managers it is gone: they wait for its end, and start the next one.
-  std::string turn_away(Session& session) {
-    session.close();
-    forget(session);
+  std::string turn_away(Connection& connection) {
+    connection.close();
+    forget(connection);
     return "this keeper is ending";
   }
 
-  std::string admit(Session& session, const Hello& hello, const Peer& peer) {
-    if (stopping_) return turn_away(session);
+  std::string admit(Connection& connection, const Hello& hello, const Peer& peer) {
+    if (stopping_) return turn_away(connection);
     if (hello.experiment != options_.experiment)
       return "this keeper looks after experiment \"" + options_.experiment + "\", not \"" + hello.experiment + "\"";
     if (manager_) {
@@ -227,7 +228,7 @@ class Daemon::Core {
                ", which is still running";
       // Its process is dead; only its hang-up has not been read yet. Orders that it still sent are not carried out,
       // which the new manager sees and repairs.
-      Session* const old = std::exchange(manager_, nullptr);
+      Connection* const old = std::exchange(manager_, nullptr);
       old->close();
       forget(*old);
     }
@@ -236,10 +237,10 @@ class Daemon::Core {
       log_.warning("keeper", "the trials that an earlier manager of experiment \"" + options_.experiment +
                                  "\" left are stopped: " + hello.owner + " starts the experiment from its beginning");
       stop(StopReason::experiment_end);
-      return turn_away(session);
+      return turn_away(connection);
     }
     watch_manager(peer.pid);
-    manager_ = &session;
+    manager_ = &connection;
     may_end_ = true;
     finishing_ = false;
     told_finished_ = false;
@@ -249,14 +250,14 @@ class Daemon::Core {
     return {};
   }
 
-  void over(Session& session) {
-    if (manager_ == &session) {
+  void over(Connection& connection) {
+    if (manager_ == &connection) {
       log_.info("keeper",
-                "manager gone: " + session.hello().owner + "; " + std::to_string(keeper_->live()) + " trials go on");
+                "manager gone: " + connection.hello().owner + "; " + std::to_string(keeper_->live()) + " trials go on");
       manager_ = nullptr;
-      if (!session.hello().can_resume) end_with_manager();
+      if (!connection.hello().can_resume) end_with_manager();
     }
-    forget(session);
+    forget(connection);
     check_end();
   }
 
@@ -286,8 +287,9 @@ class Daemon::Core {
         });
   }
 
-  void forget(const Session& session) {
-    std::erase_if(sessions_, [&session](const std::shared_ptr<Session>& one) { return one.get() == &session; });
+  void forget(const Connection& connection) {
+    std::erase_if(
+        connections_, [&connection](const std::shared_ptr<Connection>& one) { return one.get() == &connection; });
   }
 
   std::string status(bool stop_wanted) {
@@ -323,7 +325,7 @@ class Daemon::Core {
   void stop(StopReason why) {
     may_end_ = true;
     stopping_ = true;
-    if (Session* const manager = std::exchange(manager_, nullptr)) {
+    if (Connection* const manager = std::exchange(manager_, nullptr)) {
       manager->close();
       forget(*manager);
     }
@@ -346,7 +348,7 @@ class Daemon::Core {
     listen_timer_.cancel();
     name_watch_.close();
     manager_end_.close(ignored);
-    for (const std::shared_ptr<Session>& session : sessions_) session->close();
+    for (const std::shared_ptr<Connection>& connection : connections_) connection->close();
     boost::asio::co_spawn(*io_, keeper_->close(), [this](const std::exception_ptr& failure) { failure_ = failure; });
   }
 
@@ -370,8 +372,8 @@ class Daemon::Core {
   boost::asio::steady_timer listen_timer_;
   boost::asio::posix::stream_descriptor manager_end_;  // readable when its process has ended; closed: not known
   ino_t socket_file_ = 0;
-  std::vector<std::shared_ptr<Session>> sessions_;
-  Session* manager_ = nullptr;
+  std::vector<std::shared_ptr<Connection>> connections_;
+  Connection* manager_ = nullptr;
   bool may_end_ = false;  // a manager was here, or nobody will come
   bool finishing_ = false;
   bool told_finished_ = false;

@@ -42,7 +42,7 @@ struct KeeperOptions {
 /// Runs the trials of one experiment on this machine: starts, waits, kills, serves their channel, and keeps an account
 /// of all of it in a spool until somebody acknowledges.
 ///
-/// It knows nothing of its manager; `Session` connects the two. Each thing that happens becomes a `Record`, is written,
+/// It knows nothing of its manager; `Connection` connects the two. Each thing that happens becomes a `Record`, is written,
 /// and only then told, so that a manager which comes back finds everything it has not acknowledged.
 ///
 /// A trial is a process group. Its directory is `DIRECTORY/environments/ENVIRONMENT/trials/RUN`, with `trial.stdout`

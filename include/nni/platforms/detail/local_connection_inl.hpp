@@ -184,29 +184,30 @@ NNI_INLINE awaitable<bool> LocalCore::try_direct() {
 }
 
 NNI_INLINE awaitable<void> LocalCore::greet_own_keeper() {
-  if (own_session_) own_session_->close();  // nothing that was sent to it is carried out after the next welcome
-  const auto links = keeper::make_loopback_links(context_->executor());
-  keeper::Session::Host host;
-  host.admit = [this](keeper::Session&, const keeper::Hello& hello) {
+  if (own_connection_) own_connection_->close();  // nothing that was sent to it is carried out after the next welcome
+  const auto streams = keeper::make_loopback_streams(context_->executor());
+  keeper::Connection::Host host;
+  host.admit = [this](keeper::Connection&, const keeper::Hello& hello) {
     return own_keeper_->enter_life(hello.life) ? std::string() : std::string("trials of an earlier life still run");
   };
   host.status = [](bool) { return std::string(); };
   host.finish = [this] {
     own_keeper_->kill_all(StopReason::experiment_end);
     own_keeper_->on_idle([this] {
-      if (own_session_) own_session_->send_finished();
+      if (own_connection_) own_connection_->send_finished();
     });
   };
-  host.over = [](keeper::Session&) {};
-  own_session_ = std::make_shared<keeper::Session>(*own_keeper_, links.second, std::move(host), context_->log());
-  own_session_->start();
-  return greet(links.first);
+  host.over = [](keeper::Connection&) {};
+  own_connection_ =
+      std::make_shared<keeper::Connection>(*own_keeper_, streams.second, std::move(host), context_->log());
+  own_connection_->start();
+  return greet(streams.first);
 }
 
 // False when there is no keeper to talk to at this moment.
 NNI_INLINE awaitable<bool> LocalCore::try_keeper() {
-  std::shared_ptr<keeper::Link> link = keeper::connect_to_keeper(context_->executor(), directory_);
-  if (!link) {
+  std::shared_ptr<keeper::ByteStream> stream = keeper::connect_to_keeper(context_->executor(), directory_);
+  if (!stream) {
     const auto program = keeper::find_keeper(options_.keeper);
     if (!program)
       throw Error(
@@ -219,17 +220,17 @@ NNI_INLINE awaitable<bool> LocalCore::try_keeper() {
     auto starting = async::offload(*context_, std::move(work));
     const keeper::KeeperStart outcome = co_await std::move(starting);
     if (outcome != keeper::KeeperStart::ready) co_return false;
-    link = keeper::connect_to_keeper(context_->executor(), directory_);
-    if (!link) co_return false;
+    stream = keeper::connect_to_keeper(context_->executor(), directory_);
+    if (!stream) co_return false;
   }
-  auto greeting = greet(std::move(link));
+  auto greeting = greet(std::move(stream));
   co_await std::move(greeting);
   if (phase_ == Phase::held) co_return true;
   if (refused_) throw Error(Errc::in_use, trouble_);
   co_return false;
 }
 
-NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) {
+NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::ByteStream> stream) {
   phase_ = Phase::greeting;
   refused_ = false;
   held_.clear();
@@ -259,7 +260,7 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::Link> link) 
   events.not_taken = [this](RunId run, std::string reason) { not_taken(run, std::move(reason)); };
   events.refused = [this](std::string reason) { on_closed(std::move(reason), true); };
   events.closed = [this](std::string reason) { on_closed(std::move(reason), false); };
-  client_ = std::make_shared<keeper::Client>(context_->executor(), std::move(link), std::move(events));
+  client_ = std::make_shared<keeper::Client>(context_->executor(), std::move(stream), std::move(events));
   holds_back_ = false;
   heard_at_ = context_->clock().steady_now();
   client_->open(hello());
@@ -372,10 +373,10 @@ NNI_INLINE awaitable<void> LocalCore::clean_up() {
   messages_.clear();
   message_bytes_ = 0;
   if (own_keeper_) {
-    if (own_session_) own_session_->close();
+    if (own_connection_) own_connection_->close();
     auto closing = own_keeper_->close();
     co_await std::move(closing);
-    own_session_.reset();
+    own_connection_.reset();
     own_keeper_.reset();
   }
   if (keeper_process >= 0) {
@@ -388,7 +389,7 @@ NNI_INLINE void LocalCore::drop() {
   closing_ = true;
   connection_changed_.notify();
   if (client_) client_->close();
-  if (own_session_) own_session_->close();
+  if (own_connection_) own_connection_->close();
 }
 
 }  // namespace nni::platforms::detail

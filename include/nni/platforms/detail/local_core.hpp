@@ -37,7 +37,7 @@ namespace nni::platforms::detail {
 inline constexpr std::string_view local_environment = "local-env";
 
 /// Everything that `Local` is while it runs. Connected to a keeper through a `keeper::Client`; without a keeper's
-/// process the same `keeper::Keeper` runs here, at the other end of a loopback link.
+/// process the same `keeper::Keeper` runs here, at the other end of a loopback stream.
 class LocalCore : public std::enable_shared_from_this<LocalCore> {
  public:
   explicit LocalCore(LocalOptions options) : options_(std::move(options)) {}
@@ -106,7 +106,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   awaitable<bool> try_keeper();
   awaitable<bool> try_direct();
   awaitable<void> greet_own_keeper();
-  awaitable<void> greet(std::shared_ptr<keeper::Link> link);
+  awaitable<void> greet(std::shared_ptr<keeper::ByteStream> stream);
   void welcomed(keeper::Welcome what);
   void send_again(RunId run, Tracked& tracked, std::uint64_t heard);
   void go_live();
@@ -168,7 +168,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   std::uint64_t seen_end_ = 0;  // records before this position were told
 
   std::unique_ptr<keeper::Keeper> own_keeper_;
-  std::shared_ptr<keeper::Session> own_session_;
+  std::shared_ptr<keeper::Connection> own_connection_;
 
   std::unordered_map<RunId, TrackedPtr> runs_;
   std::unordered_set<RunId> foreign_;  // live in the keeper, and unknown to the records of the experiment

@@ -181,14 +181,14 @@ NNI_INLINE awaitable<void> LocalCore::finish() {
       auto greeting = greet_own_keeper();
       co_await std::move(greeting);
     } else {
-      std::shared_ptr<keeper::Link> link;
-      if (with_keeper_) link = keeper::connect_to_keeper(context_->executor(), directory_);
-      if (!link) {  // it ended, too
+      std::shared_ptr<keeper::ByteStream> stream;
+      if (with_keeper_) stream = keeper::connect_to_keeper(context_->executor(), directory_);
+      if (!stream) {  // it ended, too
         auto ending = end_left_over();
         co_await std::move(ending);
         co_return;
       }
-      auto greeting = greet(std::move(link));
+      auto greeting = greet(std::move(stream));
       co_await std::move(greeting);
     }
     if (client_) continue;

@@ -11,7 +11,7 @@
 #include <boost/asio/local/connect_pair.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 
-#include <nni/keeper/wire/link.hpp>
+#include <nni/keeper/wire/byte_stream.hpp>
 
 using namespace nni;
 
@@ -19,7 +19,7 @@ namespace {
 
 using Socket = boost::asio::local::stream_protocol::socket;
 
-struct User final : keeper::LinkUser {
+struct User final : keeper::StreamUser {
   void on_bytes(std::string_view bytes) override { heard += bytes; }
   void on_closed() override { closed = true; }
   std::string heard;
@@ -28,26 +28,26 @@ struct User final : keeper::LinkUser {
 
 }  // namespace
 
-TEST_CASE("link: a program that is started meanwhile does not hold the connection", "[keeper][link]") {
+TEST_CASE("byte stream: a program that is started meanwhile does not hold the connection", "[keeper][byte_stream]") {
   boost::asio::io_context io(1);
   Socket near(io);
   Socket far(io);
   boost::asio::local::connect_pair(near, far);
   const std::array<int, 2> files{near.native_handle(), far.native_handle()};
 
-  const auto first = keeper::make_socket_link(std::move(near));
-  const auto second = keeper::make_socket_link(std::move(far));
+  const auto first = keeper::make_socket_stream(std::move(near));
+  const auto second = keeper::make_socket_stream(std::move(far));
 
   for (const int file : files) CHECK((::fcntl(file, F_GETFD) & FD_CLOEXEC) != 0);
 }
 
-TEST_CASE("link: what was sent before the end is heard before it", "[keeper][link]") {
+TEST_CASE("byte stream: what was sent before the end arrives before it", "[keeper][byte_stream]") {
   boost::asio::io_context io(1);
   Socket near(io);
   Socket far(io);
   boost::asio::local::connect_pair(near, far);
-  const auto first = keeper::make_socket_link(std::move(near));
-  const auto second = keeper::make_socket_link(std::move(far));
+  const auto first = keeper::make_socket_stream(std::move(near));
+  const auto second = keeper::make_socket_stream(std::move(far));
   User user;
   second->start(user);
 

@@ -13,8 +13,8 @@
 
 namespace nni::keeper {
 
-/// What the user of a link is told. All calls come from the executor, never from inside a member of the link.
-class LinkUser {
+/// What the user of a stream is told. All calls come from the executor, never from inside a member of the stream.
+class StreamUser {
  public:
   /// Bytes have come; they are valid during the call.
   virtual void on_bytes(std::string_view bytes) = 0;
@@ -26,21 +26,21 @@ class LinkUser {
   virtual void on_closed() = 0;
 
  protected:
-  ~LinkUser() = default;
+  ~StreamUser() = default;
 };
 
 /// A stream of bytes in both directions between a manager and a keeper.
 ///
 /// Senders append to `out` as often as they like and `flush` once; so many frames become one system call.
-class Link {
+class ByteStream {
  public:
-  Link() = default;
-  Link(const Link&) = delete;
-  Link& operator=(const Link&) = delete;
-  virtual ~Link() = default;
+  ByteStream() = default;
+  ByteStream(const ByteStream&) = delete;
+  ByteStream& operator=(const ByteStream&) = delete;
+  virtual ~ByteStream() = default;
 
   /// Starts to deliver to a user.
-  virtual void start(LinkUser& user) = 0;
+  virtual void start(StreamUser& user) = 0;
 
   /// Where to append what shall be sent.
   std::string& out() noexcept { return out_; }
@@ -61,15 +61,15 @@ class Link {
   std::string out_;  ///< what shall be sent
 };
 
-/// A link over a connected Unix socket.
-[[nodiscard]] std::shared_ptr<Link> make_socket_link(boost::asio::local::stream_protocol::socket socket);
+/// A stream over a connected Unix socket.
+[[nodiscard]] std::shared_ptr<ByteStream> make_socket_stream(boost::asio::local::stream_protocol::socket socket);
 
-/// Two ends of a link within one executor.
-[[nodiscard]] std::pair<std::shared_ptr<Link>, std::shared_ptr<Link>> make_loopback_links(
+/// Two ends of a stream within one executor.
+[[nodiscard]] std::pair<std::shared_ptr<ByteStream>, std::shared_ptr<ByteStream>> make_loopback_streams(
     const boost::asio::any_io_executor& executor);
 
 }  // namespace nni::keeper
 
 #if NNI_HEADER_ONLY
-#include <nni/keeper/wire/link_inl.hpp>
+#include <nni/keeper/wire/byte_stream_inl.hpp>
 #endif

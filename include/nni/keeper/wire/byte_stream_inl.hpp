@@ -8,22 +8,22 @@
 
 #include <boost/asio/post.hpp>
 
+#include <nni/keeper/wire/byte_stream.hpp>
 #include <nni/keeper/wire/encoding.hpp>
-#include <nni/keeper/wire/link.hpp>
 
 namespace nni::keeper {
 
 namespace detail {
 
-class SocketLink final : public Link, public std::enable_shared_from_this<SocketLink> {
+class SocketStream final : public ByteStream, public std::enable_shared_from_this<SocketStream> {
  public:
-  explicit SocketLink(boost::asio::local::stream_protocol::socket socket) : socket_(std::move(socket)) {
+  explicit SocketStream(boost::asio::local::stream_protocol::socket socket) : socket_(std::move(socket)) {
     socket_.non_blocking(true);
     // A program that either side starts would otherwise hold the connection beyond the life of its owner.
     ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
   }
 
-  void start(LinkUser& user) override {
+  void start(StreamUser& user) override {
     user_ = &user;
     receive();
   }
@@ -118,14 +118,14 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
 
   void lost() {
     failed_ = true;
-    LinkUser* const user = std::exchange(user_, nullptr);
+    StreamUser* const user = std::exchange(user_, nullptr);
     boost::system::error_code ignored;
     socket_.close(ignored);
     user->on_closed();
   }
 
   boost::asio::local::stream_protocol::socket socket_;
-  LinkUser* user_ = nullptr;
+  StreamUser* user_ = nullptr;
   std::string sending_;
   std::size_t sent_ = 0;
   bool waiting_ = false;
@@ -134,13 +134,13 @@ class SocketLink final : public Link, public std::enable_shared_from_this<Socket
   bool failed_ = false;
 };
 
-class LoopbackLink final : public Link, public std::enable_shared_from_this<LoopbackLink> {
+class LoopbackStream final : public ByteStream, public std::enable_shared_from_this<LoopbackStream> {
  public:
-  explicit LoopbackLink(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+  explicit LoopbackStream(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
 
-  void join(const std::shared_ptr<LoopbackLink>& peer) { peer_ = peer; }
+  void join(const std::shared_ptr<LoopbackStream>& peer) { peer_ = peer; }
 
-  void start(LinkUser& user) override {
+  void start(StreamUser& user) override {
     user_ = &user;
     if (!arrived_.empty()) deliver_soon();
   }
@@ -196,8 +196,8 @@ class LoopbackLink final : public Link, public std::enable_shared_from_this<Loop
   }
 
   boost::asio::any_io_executor executor_;
-  std::weak_ptr<LoopbackLink> peer_;
-  LinkUser* user_ = nullptr;
+  std::weak_ptr<LoopbackStream> peer_;
+  StreamUser* user_ = nullptr;
   std::string arrived_;
   bool posted_ = false;
   bool held_ = false;
@@ -206,14 +206,14 @@ class LoopbackLink final : public Link, public std::enable_shared_from_this<Loop
 
 }  // namespace detail
 
-NNI_INLINE std::shared_ptr<Link> make_socket_link(boost::asio::local::stream_protocol::socket socket) {
-  return std::make_shared<detail::SocketLink>(std::move(socket));
+NNI_INLINE std::shared_ptr<ByteStream> make_socket_stream(boost::asio::local::stream_protocol::socket socket) {
+  return std::make_shared<detail::SocketStream>(std::move(socket));
 }
 
-NNI_INLINE std::pair<std::shared_ptr<Link>, std::shared_ptr<Link>> make_loopback_links(
+NNI_INLINE std::pair<std::shared_ptr<ByteStream>, std::shared_ptr<ByteStream>> make_loopback_streams(
     const boost::asio::any_io_executor& executor) {
-  const auto first = std::make_shared<detail::LoopbackLink>(executor);
-  const auto second = std::make_shared<detail::LoopbackLink>(executor);
+  const auto first = std::make_shared<detail::LoopbackStream>(executor);
+  const auto second = std::make_shared<detail::LoopbackStream>(executor);
   first->join(second);
   second->join(first);
   return {first, second};
