@@ -10,9 +10,7 @@
 
 namespace nni {
 
-NNI_INLINE TimePoint SystemClock::now() const noexcept {
-  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
+NNI_INLINE TimePoint SystemClock::now() const noexcept { return wall_now(); }
 
 NNI_INLINE SteadyPoint SystemClock::steady_now() const noexcept { return std::chrono::steady_clock::now(); }
 

@@ -15,6 +15,11 @@ using Duration = std::chrono::nanoseconds;
 /// Wall time in milliseconds since 1970, for records. It may step; never use it for limits.
 using TimePoint = std::chrono::sys_time<std::chrono::milliseconds>;
 
+/// Reads the wall clock. For the dates of records; limits and waits use steady time.
+[[nodiscard]] inline TimePoint wall_now() {
+  return std::chrono::floor<TimePoint::duration>(std::chrono::system_clock::now());
+}
+
 /// Monotonic time, for limits and waits. It has no meaning outside this process.
 using SteadyPoint = std::chrono::steady_clock::time_point;
 

@@ -72,8 +72,7 @@ NNI_INLINE void close_all_from(unsigned first) {
 
 NNI_INLINE LogSink file_sink() {
   return [](LogLevel level, std::string_view module, std::string_view text) {
-    const TimePoint now = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-    std::string line = "[" + to_local_string(now) + "] ";
+    std::string line = "[" + to_local_string(wall_now()) + "] ";
     line += to_string(level);
     line += " (";
     line += module;

@@ -339,7 +339,7 @@ NNI_INLINE void LocalCore::end_presumed() {
     if (!tracked->decided && !std::filesystem::exists(trials() / to_string(run), ignored))
       tracked->presumed =
           JobEnd(EndKind::deferred, 0, "its order was lost when the connection to the keeper ended (" + broken_ + ")");
-    ends.emplace_back(keeper::Record::Kind::ended, run, wall_clock_now()).end = std::move(*tracked->presumed);
+    ends.emplace_back(keeper::Record::Kind::ended, run, wall_now()).end = std::move(*tracked->presumed);
     tracked->presumed.reset();
   }
   for (keeper::Record& end : ends) ended(std::move(end));

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
@@ -27,11 +26,6 @@
 #if NNI_WITH_PROCESS
 
 namespace nni::platforms::detail {
-
-/// The time for records.
-[[nodiscard]] inline TimePoint wall_clock_now() {
-  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
 
 /// Name of this machine within the experiment, as NNI's clients know it.
 inline constexpr std::string_view local_environment = "local-env";

@@ -150,7 +150,7 @@ NNI_INLINE void LocalCore::not_taken(RunId run, std::string reason) {
   const auto found = runs_.find(run);
   if (found == runs_.end()) return;
   found->second->not_taken = true;
-  keeper::Record record(keeper::Record::Kind::ended, run, wall_clock_now());
+  keeper::Record record(keeper::Record::Kind::ended, run, wall_now());
   record.end = JobEnd(EndKind::not_started, 0, std::move(reason));
   ended(std::move(record));
 }
@@ -355,7 +355,7 @@ LocalCore::report_of(const Intent& intent, const std::unordered_map<RunId, const
     report.job = process::to_job_id(found->second->process);
     report.started = found->second->started;
     // As the wall clock counts now, when it was set since: how long the run has lasted must not change by that.
-    const TimePoint begun = wall_clock_now() - process::age_of(found->second->process);
+    const TimePoint begun = wall_now() - process::age_of(found->second->process);
     if (begun - report.started > clock_tolerance || report.started - begun > clock_tolerance) report.started = begun;
     locate();
     track()->phases = found->second->phases;

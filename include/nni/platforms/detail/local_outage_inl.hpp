@@ -58,7 +58,7 @@ NNI_INLINE awaitable<void> LocalCore::change_until(SteadyPoint until) {
 NNI_INLINE void LocalCore::defer(RunId run, std::string reason) {
   const auto found = runs_.find(run);
   if (found == runs_.end() || found->second->ended) return;
-  keeper::Record record(keeper::Record::Kind::ended, run, wall_clock_now());
+  keeper::Record record(keeper::Record::Kind::ended, run, wall_now());
   record.end = JobEnd(EndKind::deferred, 0, std::move(reason));
   ended(std::move(record));
 }
