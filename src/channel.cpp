@@ -1,6 +1,5 @@
 // The trial channel, both ends of it, and the transports on it.
 #include <nni/channel/detail/batches_inl.hpp>
-#include <nni/channel/detail/types_inl.hpp>
 #include <nni/channel/json_scanner_inl.hpp>
 #include <nni/channel/metrics_file_inl.hpp>
 #include <nni/channel/protocol_inl.hpp>

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
@@ -30,12 +28,12 @@ constexpr RunId run{TrialId{1}, 0};
 class Channel {
  public:
   Channel()
-      : server_(io_.get_executor(), options(), [this](channel::Message message) { received(std::move(message)); }) {
-    boost::asio::co_spawn(io_, server_.open(), boost::asio::detached);
-    for (int turn = 0; turn < 100 && server_.port() == 0; ++turn) io_.poll();
-    nni_fuzz::require(server_.port() != 0, "the server listens");
+      : server_(channel::Server::create(
+            io_.get_executor(), options(), [this](channel::Message message) { received(std::move(message)); })) {
+    server_->open();
+    nni_fuzz::require(server_->port() != 0, "the server listens");
     // The address of a run has the port in it.
-    path_ = net::parse_url(server_.admit(run, channel::parameter_record(ParameterId{0}, Parameters("{\"x\":1}"))))
+    path_ = net::parse_url(server_->admit(run, channel::parameter_record(ParameterId{0}, Parameters("{\"x\":1}"))))
                 .value()
                 .path;
   }
@@ -46,7 +44,7 @@ class Channel {
   std::string exchange(std::string_view bytes) {
     tcp::socket client(io_);
     boost::system::error_code failure;
-    client.connect(tcp::endpoint(boost::asio::ip::address_v4::loopback(), server_.port()), failure);
+    client.connect(tcp::endpoint(boost::asio::ip::address_v4::loopback(), server_->port()), failure);
     nni_fuzz::require(!failure, "a client can connect");
     client.non_blocking(true, failure);
     std::string answer;
@@ -86,7 +84,7 @@ class Channel {
   }
 
   boost::asio::io_context io_{1};
-  channel::Server server_;
+  std::shared_ptr<channel::Server> server_;
   std::string path_;
 };
 

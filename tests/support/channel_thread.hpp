@@ -36,17 +36,17 @@ class ChannelThread {
   explicit ChannelThread(nni::channel::ServerOptions options = {},
                          const std::function<void(nni::channel::Server&)>& prepare = {})
       : guard_(boost::asio::make_work_guard(io_)),
-        server_(io_.get_executor(), std::move(options),
-                [this](nni::channel::Message message) { take(std::move(message)); }),
+        server_(nni::channel::Server::create(io_.get_executor(), std::move(options),
+                                             [this](nni::channel::Message message) { take(std::move(message)); })),
         thread_([this] { io_.run(); }) {
-    if (prepare) call([&] { prepare(server_); });
-    boost::asio::co_spawn(io_, server_.open(), boost::asio::use_future).get();
+    if (prepare) call([&] { prepare(*server_); });
+    call([this] { server_->open(); });
   }
   ChannelThread(const ChannelThread&) = delete;
   ChannelThread& operator=(const ChannelThread&) = delete;
   ~ChannelThread() {
     call([this] { held_.clear(); });
-    boost::asio::co_spawn(io_, server_.close(), boost::asio::use_future).get();
+    boost::asio::co_spawn(io_, server_->close(), boost::asio::use_future).get();
     guard_.reset();
     thread_.join();
   }
@@ -60,11 +60,11 @@ class ChannelThread {
     return result.get();
   }
 
-  nni::channel::Server& server() { return server_; }
+  nni::channel::Server& server() { return *server_; }
 
   std::string admit(nni::RunId run, const nni::Parameters& parameters) {
     return call([&] {
-      return server_.admit(run, nni::channel::parameter_record(nni::ParameterId{run.trial.sequence()}, parameters));
+      return server_->admit(run, nni::channel::parameter_record(nni::ParameterId{run.trial.sequence()}, parameters));
     });
   }
 
@@ -122,7 +122,7 @@ class ChannelThread {
 
   boost::asio::io_context io_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
-  nni::channel::Server server_;
+  std::shared_ptr<nni::channel::Server> server_;
   std::vector<nni::channel::Message> held_;  // of the server's thread, like `hold_`
   bool hold_ = false;
   std::mutex mutex_;

@@ -3,16 +3,24 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include <nni/async/awaitable.hpp>
+#include <nni/async/event.hpp>
+#include <nni/channel/detail/state.hpp>
+#include <nni/channel/server_options.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/core/log.hpp>
 #include <nni/core/macros.hpp>
@@ -21,62 +29,6 @@
 #include <nni/net/server.hpp>
 
 namespace nni::channel {
-
-namespace detail {
-class ChannelCore;
-
-/// Values that are not acknowledged, of all trials of a channel.
-struct InFlight {
-  std::size_t values = 0;
-  ChannelCore* core = nullptr;  // null once it is gone
-};
-
-/// A share of `InFlight`, given back when it is destroyed.
-class InFlightShare {
- public:
-  InFlightShare() = default;
-  InFlightShare(std::shared_ptr<InFlight> all, std::size_t values) noexcept : all_(std::move(all)), values_(values) {
-    all_->values += values_;
-  }
-  InFlightShare(InFlightShare&&) noexcept = default;
-  InFlightShare& operator=(InFlightShare&& other) noexcept {
-    if (this != &other) {
-      release();
-      all_ = std::move(other.all_);
-      values_ = other.values_;
-    }
-    return *this;
-  }
-  ~InFlightShare() { release(); }
-  void release() noexcept;
-
- private:
-  std::shared_ptr<InFlight> all_;
-  std::size_t values_ = 0;
-};
-
-/// The answer to a request that is handed over in parts: due when all of them are acknowledged.
-struct SharedReply {
-  net::Responder reply;
-  std::string answer;
-  std::size_t open = 1;  // parts, and one while there are more to come
-};
-}  // namespace detail
-
-/// Settings of `Server`.
-struct ServerOptions {
-  std::string listen = "localhost";               ///< see `net::ServerOptions::listen`
-  unsigned short port = 0;                        ///< 0: a free one
-  std::string advertise = {};                     ///< host in the addresses that trials get; empty: `localhost`
-  std::string environment = "local-env";          ///< name of the environment in these addresses
-  std::size_t max_body_bytes = 50 * 1024 * 1024;  ///< largest request of a trial; as in NNI
-  std::size_t max_connections = 20'000;           ///< of all trials together, see `net::ServerOptions`
-  std::size_t max_batch = 8192;  ///< values in one request; more are answered 413, see docs/formats/trial-channel.md
-  /// Values that the handler was given and that are not acknowledged. Beyond it large batches wait, undecoded, and the
-  /// trials that sent them with them.
-  std::size_t max_in_flight = 16 * 1024;
-  Duration poll_window = std::chrono::seconds(30);  ///< how long a trial's question for parameters is held open
-};
 
 /// What one request of a trial brought, or a part of a large batch: values, and perhaps texts that could not be understood.
 ///
@@ -104,7 +56,7 @@ class Message {
   void acknowledge();
 
  private:
-  friend class detail::ChannelCore;
+  friend class Server;
   net::Responder reply_;
   std::string answer_;
   std::shared_ptr<detail::SharedReply> shared_;  // of a batch in parts; then `reply_` is not used
@@ -120,23 +72,25 @@ using Handler = std::function<void(Message)>;
 /// Parameters are bound to a run when it is admitted, and every first or repeated request of it gets the same record;
 /// a run of several phases (`expect_phases`) gets each record once.
 /// All members are called on the executor, which must be single-threaded.
-class Server {
+class Server : public std::enable_shared_from_this<Server> {
  public:
+  /// Creates a server that does not listen yet. When the last copy of the result goes, it stops at once.
   /// @param executor  single-threaded
   /// @param options   address and limits
   /// @param handler   receives what trials report
-  /// @param log       is told about trouble with clients; never about tokens
-  NNI_NEEDS_HTTP(Server(boost::asio::any_io_executor executor, ServerOptions options, Handler handler, Log log = {}));
-  Server(Server&&) noexcept;
-  Server& operator=(Server&&) noexcept;
+  /// @param log       receives problems with clients; never tokens
+  NNI_NEEDS_HTTP([[nodiscard]] static std::shared_ptr<Server> create(
+      boost::asio::any_io_executor executor, ServerOptions options, Handler handler, Log log = {}));
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
   ~Server();
 
   /// Starts to listen.
   /// @throws Error  `Errc::in_use`, `Errc::config_invalid`, see `net::Server::open`
-  [[nodiscard]] awaitable<void> open();
+  void open();
 
   /// The port, once open.
-  [[nodiscard]] unsigned short port() const noexcept;
+  [[nodiscard]] unsigned short port() const noexcept { return server_->port(); }
 
   /// Makes a run known.
   ///
@@ -175,7 +129,10 @@ class Server {
   void dismiss(RunId run);
 
   /// Runs that are admitted.
-  [[nodiscard]] std::size_t runs() const noexcept;
+  [[nodiscard]] std::size_t runs() const noexcept { return tokens_.size(); }
+
+  /// Answers waiting requests for parameters 410 and cuts all connections. Nothing is called afterwards.
+  void stop();
 
   /// Answers waiting requests for parameters 410, ends all connections and returns when nothing is left.
   ///
@@ -183,7 +140,52 @@ class Server {
   [[nodiscard]] awaitable<void> close();
 
  private:
-  std::shared_ptr<detail::ChannelCore> core_;
+  friend class detail::InFlightShare;
+
+  Server(boost::asio::any_io_executor executor, ServerOptions options, Handler handler, Log log);
+
+  std::string admit(RunId run, detail::Token token, std::string record);
+  std::optional<detail::Token> token_of(RunId run) const;
+  void pump_soon() noexcept;  // something was acknowledged
+  std::string url_of(const detail::Channel& channel, const detail::Token& token) const;
+  detail::Channel* find(std::string_view path, net::Screening& verdict, detail::Token& token);
+  net::Screening screen(const net::Request& request);
+  void handle(const net::Request& request, net::Responder reply);
+  void handle_batch(detail::Channel& channel, const net::Request& request, net::Responder reply, TimePoint now);
+  bool is_pending(RunId run) const noexcept;
+  void pump();
+  void deliver_part(detail::PendingBatch& batch);
+  void handle_put(detail::Channel& channel, const net::Request& request, net::Responder reply);
+  void handle_poll(detail::Channel& channel, const detail::Token& token, net::Responder reply);
+  void deliver(Message message, net::Responder reply);
+  bool has_parameters(const detail::Channel& channel) const noexcept;
+  std::string take_parameters(detail::Channel& channel);
+  void answer_polls(detail::Channel& channel);
+  void release_polls(detail::Channel& channel, unsigned status, std::string_view text);
+  bool settled_after(std::size_t turns) const noexcept;
+  void arm();
+  void expire();
+
+  boost::asio::any_io_executor executor_;
+  ServerOptions options_;
+  Handler handler_;
+  Log log_;
+  std::shared_ptr<net::Server> server_;
+  std::unordered_map<detail::Token, detail::Channel, detail::TokenHash> channels_;
+  std::unordered_map<RunId, detail::Token> tokens_;
+  std::unordered_set<detail::Token, detail::TokenHash> gone_;
+  std::deque<detail::Token> gone_order_;
+  detail::HeldPolls polls_;  // in the order of their limits
+  boost::asio::steady_timer timer_;
+  bool timer_armed_ = false;
+  std::deque<detail::PendingBatch> pending_;  // they take turns
+  bool pumping_ = false;
+  std::shared_ptr<detail::InFlight> in_flight_ = std::make_shared<detail::InFlight>();
+  async::event part_given_;
+  bool stopped_ = false;
+  std::size_t operations_ = 0;
+  async::event idle_;
+  bool stranger_told_ = false;
 };
 
 }  // namespace nni::channel

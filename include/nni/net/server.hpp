@@ -1,17 +1,24 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include <nni/async/awaitable.hpp>
+#include <nni/async/event.hpp>
 #include <nni/core/log.hpp>
 #include <nni/core/macros.hpp>
 #include <nni/core/time.hpp>
@@ -22,6 +29,19 @@ namespace nni::net {
 namespace detail {
 class Connection;
 struct ReplySlot;
+
+/// The limit on time that holds for a connection; each group is a list in the order of `Connection::since`.
+enum class Group : std::uint8_t {
+  idle,       ///< between two requests
+  busy,       ///< in the middle of a request or of an answer
+  loading,    ///< in the middle of a large body, or waiting for its turn to send one
+  waiting,    ///< owed an answer
+  lingering,  ///< answered for the last time
+  unproven    ///< not authenticated yet, in whatever state
+};
+inline constexpr std::size_t group_count = 6;
+
+using Connections = std::list<std::shared_ptr<Connection>>;
 }  // namespace detail
 
 /// Settings of `Server`.
@@ -128,16 +148,20 @@ using Screen = std::function<Screening(const Request&)>;
 /// nothing. A body needs a `Content-Length`: a request with a `Transfer-Encoding` is answered 411. Memory is taken for bytes
 /// that have come, never for those that are announced, and a connection for which there is no memory is closed. Source:
 /// RFC 9112. All members are called on the executor, which must be single-threaded.
-class Server {
+///
+/// A route belongs to whoever serves what lies below its prefix: the trial channel (`channel::Server`) has one for the
+/// addresses of its trials. Something else that answers requests, such as a status page, adds its own with `route` to the
+/// server that it creates or is given; a longer prefix takes precedence.
+class Server : public std::enable_shared_from_this<Server> {
  public:
+  /// Creates a server that does not listen yet. When the last copy of the result goes, it stops at once.
   /// @param executor  single-threaded
   /// @param options   limits and address
-  /// @param log       is told about failures of the server, never about contents
-  NNI_NEEDS_HTTP(explicit Server(boost::asio::any_io_executor executor, ServerOptions options = {}, Log log = {}));
-  Server(Server&&) noexcept;
-  Server& operator=(Server&&) noexcept;
-
-  /// Stops at once: connections are cut, nothing more is called.
+  /// @param log       receives failures of the server, never contents
+  NNI_NEEDS_HTTP([[nodiscard]] static std::shared_ptr<Server> create(
+      boost::asio::any_io_executor executor, ServerOptions options = {}, Log log = {}));
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
   ~Server();
 
   /// Adds a route; the longest matching prefix wins, a route of the request's method before one of any method.
@@ -148,22 +172,24 @@ class Server {
 
   /// Sets the decision about requests that have a route, made before the body is read. Call it before `open`; without a
   /// screen all clients count as known.
-  void screen(Screen screen);
+  void screen(Screen screen) { screen_ = std::move(screen); }
 
   /// Starts to listen. Plain, because binding does not wait.
   /// @throws Error  `Errc::in_use` when the port is taken, `Errc::config_invalid` for an address that is none of ours
   void open();
 
-  /// The port, once open.
-  [[nodiscard]] unsigned short port() const noexcept;
+  /// Returns the port, once open.
+  [[nodiscard]] unsigned short port() const noexcept { return port_; }
 
-  /// Connections at this moment.
-  [[nodiscard]] std::size_t connections() const noexcept;
+  /// Returns the number of connections at this moment.
+  [[nodiscard]] std::size_t connections() const noexcept { return count_; }
 
-  /// Connections in the middle of a request or of an answer.
-  [[nodiscard]] std::size_t busy() const noexcept;
+  /// Returns the number of connections in the middle of a request or of an answer.
+  [[nodiscard]] std::size_t busy() const noexcept {
+    return members(detail::Group::busy).size() + members(detail::Group::loading).size();
+  }
 
-  /// Accepts no more and cuts all connections, without waiting for their last operations.
+  /// Accepts no more and cuts all connections, without waiting for their last operations. Nothing is called afterwards.
   void stop();
 
   /// Accepts no more, ends all connections and returns when no operation of them is left.
@@ -172,7 +198,93 @@ class Server {
   [[nodiscard]] awaitable<void> close();
 
  private:
-  std::shared_ptr<detail::ServerCore> core_;
+  friend class detail::Connection;
+  friend struct detail::RequestBudget;
+
+  using tcp = boost::asio::ip::tcp;
+
+  struct Listener {
+    explicit Listener(tcp::acceptor listening) : acceptor(std::move(listening)) {}
+    tcp::acceptor acceptor;
+    bool accepting = false;
+    bool refused = false;               // the system had no room for the last one
+    std::optional<tcp::socket> parked;  // accepted while there was no room
+  };
+
+  struct Route {
+    std::string method;
+    std::string prefix;
+    Handler handler;
+  };
+
+  Server(boost::asio::any_io_executor executor, ServerOptions options, Log log);
+
+  // ---- for connections
+  const Handler* find(std::string_view method, std::string_view path, bool& known_path) const noexcept;
+  void move_to(detail::Connection& connection, detail::Group group);
+  void remove(detail::Connection& connection);
+  void begin_operation() noexcept { ++operations_; }
+  void end_operation() {
+    if (--operations_ == 0) idle_.notify();
+  }
+  void complain(std::string_view text) const { log_.warning("http", text); }
+  void complain_of_memory(const char* reason) noexcept;
+
+  // True when more bytes may be read; makes room by closing connections that have shown nothing.
+  bool has_memory(const detail::Connection& reader);
+  // Reads no more from the connection until bytes were given back.
+  void starve(detail::Connection& connection);
+  // Takes the length of a large body from the budget; false: its turn comes later, see `Connection::granted`.
+  bool claim(detail::Connection& connection, std::size_t bytes);
+  void withdraw(detail::Connection& connection) noexcept;
+  // Bytes were given back to the budget.
+  void freed() noexcept;
+
+  // ---- listening
+  unsigned short bind(const tcp::endpoint& endpoint, bool dual);
+  void open_loopback();
+  void accept(Listener& listener);
+  void accept_waiting(Listener& listener);
+  void admit(tcp::socket socket);
+  bool make_room();
+  std::shared_ptr<detail::Connection> oldest_of_greediest();
+  void resume_accepting();
+
+  // ---- limits
+  void grant();
+  bool pressed() const noexcept;
+  detail::Connections& members(detail::Group group) noexcept { return groups_[static_cast<std::size_t>(group)]; }
+  const detail::Connections& members(detail::Group group) const noexcept {
+    return groups_[static_cast<std::size_t>(group)];
+  }
+  std::optional<SteadyPoint> next_limit() const;
+  Duration limit_of(detail::Group group) const noexcept;
+  void arm();
+  void expire();
+
+  boost::asio::any_io_executor executor_;
+  ServerOptions options_;
+  Log log_;
+  std::vector<Route> routes_;
+  Screen screen_;
+  std::list<Listener> listeners_;
+  unsigned short port_ = 0;
+  std::array<detail::Connections, detail::group_count> groups_;
+  std::size_t count_ = 0;
+  std::size_t most_ = 0;  // connections
+  std::shared_ptr<detail::RequestBudget> budget_;
+  std::vector<std::weak_ptr<detail::Connection>> starved_;
+  std::list<detail::Connection*> claims_;  // in the order of their turns
+  bool granting_ = false;
+  std::size_t operations_ = 0;
+  async::event idle_;
+  boost::asio::steady_timer timer_;
+  bool timer_armed_ = false;
+  bool open_ = false;
+  bool accept_trouble_told_ = false;
+  bool memory_trouble_told_ = false;
+  std::array<char, 64 * 1024> scratch_;  // bytes are read here first: an idle connection holds no buffer
+  std::string answer_buffer_;
 };
 
 }  // namespace nni::net

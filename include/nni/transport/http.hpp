@@ -1,7 +1,5 @@
 #pragma once
 
-#include <chrono>
-#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,12 +7,12 @@
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
+#include <nni/channel/server_options.hpp>
 #include <nni/concepts/roles.hpp>
 #include <nni/core/ids.hpp>
 #include <nni/core/macros.hpp>
 #include <nni/core/messages.hpp>
 #include <nni/core/parameters.hpp>
-#include <nni/core/time.hpp>
 #include <nni/core/trial.hpp>
 
 namespace nni::transport {
@@ -23,17 +21,8 @@ namespace detail {
 class HttpInbox;
 }
 
-/// Settings of `Http`.
-struct HttpOptions {
-  /// Where to listen: `localhost`, or an address of this machine, `0.0.0.0` and `::` for all of them. Trials on other
-  /// machines need one that they can reach; traffic is not encrypted, so keep to a network that you trust.
-  std::string listen = "localhost";
-  std::string advertise = {};                       ///< host that trials are told; needed unless they run here
-  unsigned short port = 0;                          ///< 0: a free one
-  std::size_t max_body_bytes = 50 * 1024 * 1024;    ///< largest request of a trial; as in NNI
-  std::size_t max_connections = 20'000;             ///< of all trials together
-  Duration poll_window = std::chrono::seconds(30);  ///< how long a question for parameters is held open
-};
+/// Settings of `Http`: address and limits of the channel that it serves.
+using HttpOptions = channel::ServerOptions;
 
 /// Serves NNI's trial channel from this process: for trials that run elsewhere, or that no keeper looks after.
 ///

@@ -20,13 +20,13 @@ namespace nni::transport::detail {
 class HttpInbox {
  public:
   HttpInbox(Context& context, const HttpOptions& options)
-      : server_(
-            context.executor(), server_options(options), [this](channel::Message message) { take(std::move(message)); },
-            context.log()) {}
+      : server_(channel::Server::create(
+            context.executor(), options, [this](channel::Message message) { take(std::move(message)); },
+            context.log())) {}
   HttpInbox(const HttpInbox&) = delete;
   HttpInbox& operator=(const HttpInbox&) = delete;
 
-  channel::Server& server() noexcept { return server_; }
+  channel::Server& server() noexcept { return *server_; }
 
   awaitable<TrialMessage> next() {
     while (messages_.empty()) {
@@ -54,9 +54,9 @@ class HttpInbox {
 
   awaitable<void> settle(RunId run) {
     phases_.erase(run);
-    auto arrived = server_.settle(run);
+    auto arrived = server_->settle(run);
     co_await std::move(arrived);
-    server_.dismiss(run);
+    server_->dismiss(run);
     while (undelivered_.contains(run) && !closed_) {
       auto change = delivered_.wait();
       co_await std::move(change);
@@ -67,7 +67,7 @@ class HttpInbox {
     closed_ = true;
     changed_.notify();
     delivered_.notify();
-    auto closing = server_.close();
+    auto closing = server_->close();
     co_await std::move(closing);
     messages_.clear();
     undelivered_.clear();
@@ -75,13 +75,13 @@ class HttpInbox {
   }
 
   void admit(const TrialJobForm& form) {
-    server_.admit(form.run, record_of(form));
+    server_->admit(form.run, record_of(form));
     admitted(form);
   }
 
   void restore(RunId run, std::string_view token, TrialJobForm form) {
     form.run = run;
-    server_.restore(run, token, record_of(form));
+    server_->restore(run, token, record_of(form));
     admitted(form);
   }
 
@@ -89,7 +89,7 @@ class HttpInbox {
     Phase& phase = phases_[run];
     // The position of a run that was not prepared is not known here; NNI's library does not look at it.
     const ParameterId id = phase.known ? phase.parameter : ParameterId{run.trial.sequence()};
-    server_.send(run, channel::parameter_record(id, parameters, phase.known ? ++phase.last : 0));
+    server_->send(run, channel::parameter_record(id, parameters, phase.known ? ++phase.last : 0));
   }
 
  private:
@@ -108,7 +108,7 @@ class HttpInbox {
 
   void admitted(const TrialJobForm& form) {
     const auto phases = form.environment.find(std::string(channel::multi_phase_variable));
-    if (phases != form.environment.end() && channel::says_multi_phase(phases->second)) server_.expect_phases(form.run);
+    if (phases != form.environment.end() && channel::says_multi_phase(phases->second)) server_->expect_phases(form.run);
     phases_[form.run] = Phase{true, form.parameter, 0};
   }
 
@@ -116,17 +116,6 @@ class HttpInbox {
     channel::Message message;
     std::size_t open = 0;  // values that are not acknowledged
   };
-
-  static channel::ServerOptions server_options(const HttpOptions& options) {
-    channel::ServerOptions result;
-    result.listen = options.listen;
-    result.port = options.port;
-    result.advertise = options.advertise;
-    result.max_body_bytes = options.max_body_bytes;
-    result.max_connections = options.max_connections;
-    result.poll_window = options.poll_window;
-    return result;
-  }
 
   // All of a message or, when there is no memory for it, nothing: then it is not acknowledged and comes again.
   void take(channel::Message message) {
@@ -154,7 +143,7 @@ class HttpInbox {
     changed_.notify();
   }
 
-  channel::Server server_;
+  std::shared_ptr<channel::Server> server_;
   std::deque<TrialMessage> messages_;
   std::unordered_map<RunId, std::size_t> undelivered_;
   std::unordered_map<RunId, Phase> phases_;
@@ -186,8 +175,8 @@ NNI_INLINE void Http::advertise(std::string host) { options_.advertise = std::mo
 NNI_INLINE awaitable<void> Http::open(Context& context) {
   inbox_ = std::make_unique<detail::HttpInbox>(context, options_);
   for (Restored& known : std::exchange(restored_, {})) inbox_->restore(known.run, known.token, std::move(known.form));
-  auto opening = inbox_->server().open();
-  co_await std::move(opening);
+  inbox_->server().open();
+  co_return;
 }
 
 NNI_INLINE void Http::prepare(const TrialJobForm& form) { inbox_->admit(form); }

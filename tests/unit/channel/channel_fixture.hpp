@@ -26,17 +26,17 @@ inline constexpr nni::RunId second_run{nni::TrialId{2}, 0};
 class Fixture {
  public:
   explicit Fixture(nni::Context& ctx, nni::channel::ServerOptions options = {})
-      : server(
+      : server(nni::channel::Server::create(
             ctx.executor(), std::move(options),
             [this](nni::channel::Message message) { messages.push_back(std::move(message)); },
-            nni::Log([this](nni::LogLevel, std::string_view, std::string_view text) { log.emplace_back(text); })) {}
+            nni::Log([this](nni::LogLevel, std::string_view, std::string_view text) { log.emplace_back(text); }))) {}
 
   /// The path at which a run finds the channel.
-  std::string target(nni::RunId run) { return nni::net::parse_url(server.url(run)).value().path; }
+  std::string target(nni::RunId run) { return nni::net::parse_url(server->url(run)).value().path; }
 
   std::vector<nni::channel::Message> messages;
   std::vector<std::string> log;
-  nni::channel::Server server;
+  std::shared_ptr<nni::channel::Server> server;
 };
 
 /// What a trial sends to report a value.

@@ -3,6 +3,7 @@
 /// @file
 /// A server that answers with what it was asked.
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -12,9 +13,9 @@
 namespace nni_test {
 
 /// Opens a server whose answer is the method, the path, the query, the header `X-Thing` and the body of the request.
-inline nni::net::Server echo_server(nni::Context& ctx, nni::net::ServerOptions options = {}) {
-  nni::net::Server server(ctx.executor(), std::move(options));
-  server.route("", "/", [](const nni::net::Request& request, nni::net::Responder reply) {
+inline std::shared_ptr<nni::net::Server> echo_server(nni::Context& ctx, nni::net::ServerOptions options = {}) {
+  auto server = nni::net::Server::create(ctx.executor(), std::move(options));
+  server->route("", "/", [](const nni::net::Request& request, nni::net::Responder reply) {
     std::string text(request.method);
     text += " ";
     text += request.path;
@@ -26,7 +27,7 @@ inline nni::net::Server echo_server(nni::Context& ctx, nni::net::ServerOptions o
     text += request.body;
     reply.send(200, text);
   });
-  server.open();
+  server->open();
   return server;
 }
 

@@ -22,14 +22,14 @@ using nni_test::turns;
 CO_TEST_CASE("server: a body over the limit is answered 413 and the connection ended", "[net][server]") {
   net::ServerOptions options;
   options.max_body_bytes = 1000;
-  net::Server server = echo_server(ctx, options);
+  const auto server = echo_server(ctx, options);
   RawHttp fits(ctx.executor());
-  co_await fits.connect(server.port());
+  co_await fits.connect(server->port());
   const RawAnswer good = co_await fits.exchange("PUT", "/", std::string(1000, 'x'));
   CHECK(good.status == 200);
 
   RawHttp announced(ctx.executor());
-  co_await announced.connect(server.port());
+  co_await announced.connect(server->port());
   const RawAnswer large = co_await announced.exchange("PUT", "/", std::string(200'000, 'x'));
   CHECK(large.status == 413);
   CHECK(large.body.find("1000") != std::string::npos);
@@ -37,16 +37,16 @@ CO_TEST_CASE("server: a body over the limit is answered 413 and the connection e
   const bool ended = co_await announced.ended();
   CHECK(ended);
 
-  co_await server.close();
+  co_await server->close();
 }
 
 CO_TEST_CASE("server: a request with a transfer encoding is answered 411 before anything of its body is read",
              "[net][server]") {
-  net::Server server = echo_server(ctx);
+  const auto server = echo_server(ctx);
   for (const char* coding : {"chunked", "Chunked", "gzip, chunked", "identity", "chunked\r\nContent-Length: 3"}) {
     INFO(coding);
     RawHttp client(ctx.executor());
-    co_await client.connect(server.port());
+    co_await client.connect(server->port());
     co_await client.send("PUT / HTTP/1.1\r\nTransfer-Encoding: " + std::string(coding) + "\r\n\r\n");
     const RawAnswer answer = co_await client.receive();
     // 400 where the header contradicts itself
@@ -58,20 +58,20 @@ CO_TEST_CASE("server: a request with a transfer encoding is answered 411 before 
     const bool ended = co_await client.ended();
     CHECK(ended);
   }
-  co_await server.close();
+  co_await server->close();
 }
 
 CO_TEST_CASE("server: a request that no route takes is answered before its body, which is passed over",
              "[net][server]") {
-  net::Server server(ctx.executor());
+  const auto server = net::Server::create(ctx.executor());
   std::vector<std::string> bodies;
-  server.route("PUT", "/here", [&bodies](const net::Request& request, net::Responder reply) {
+  server->route("PUT", "/here", [&bodies](const net::Request& request, net::Responder reply) {
     bodies.emplace_back(request.body);
     reply.send(200);
   });
-  server.open();
+  server->open();
   RawHttp client(ctx.executor());
-  co_await client.connect(server.port());
+  co_await client.connect(server->port());
 
   co_await client.send("PUT /elsewhere HTTP/1.1\r\nContent-Length: 300000\r\n\r\n");
   const RawAnswer refused = co_await client.receive();
@@ -81,13 +81,13 @@ CO_TEST_CASE("server: a request that no route takes is answered before its body,
   CHECK(refused.status == 404);
   CHECK(taken.status == 200);
   CHECK(bodies == std::vector<std::string>{"body"});
-  co_await server.close();
+  co_await server->close();
 }
 
 CO_TEST_CASE("server: a request arrives whole in whatever pieces it is sent", "[net][server]") {
-  net::Server server = echo_server(ctx);
+  const auto server = echo_server(ctx);
   RawHttp client(ctx.executor());
-  co_await client.connect(server.port());
+  co_await client.connect(server->port());
   const std::string request = "PUT /a?b HTTP/1.1\r\nX-Thing: c\r\nContent-Length: 5\r\n\r\nhello";
   for (const std::size_t piece : {1U, 2U, 3U, 7U, 64U}) {
     for (std::size_t at = 0; at < request.size(); at += piece) {
@@ -100,25 +100,25 @@ CO_TEST_CASE("server: a request arrives whole in whatever pieces it is sent", "[
   const std::string large(400'000, 'y');
   const RawAnswer answer = co_await client.exchange("PUT", "/", large);
   CHECK(answer.body == "PUT /   " + large);
-  co_await server.close();
+  co_await server->close();
 }
 
 namespace {
 
 // Knows the clients that ask for `/known`, and answers them with the size of the body.
-net::Server screened_server(Context& ctx, net::ServerOptions options) {
-  net::Server server(ctx.executor(), std::move(options));
-  server.screen([](const net::Request& request) {
+std::shared_ptr<net::Server> screened_server(Context& ctx, net::ServerOptions options) {
+  auto server = net::Server::create(ctx.executor(), std::move(options));
+  server->screen([](const net::Request& request) {
     net::Screening verdict;
     verdict.known = request.path == "/known";
     verdict.status = verdict.known ? 0 : 403;
     verdict.reason = "not known";
     return verdict;
   });
-  server.route("", "/", [](const net::Request& request, net::Responder reply) {
+  server->route("", "/", [](const net::Request& request, net::Responder reply) {
     reply.send(200, std::to_string(request.body.size()));
   });
-  server.open();
+  server->open();
   return server;
 }
 
@@ -128,22 +128,22 @@ CO_TEST_CASE("server: beyond the limit on connections those that have shown noth
              "[net][server]") {
   net::ServerOptions options;
   options.max_connections = 4;
-  net::Server server = screened_server(ctx, options);
+  const auto server = screened_server(ctx, options);
   RawHttp known(ctx.executor());
-  co_await known.connect(server.port());
+  co_await known.connect(server->port());
   const RawAnswer first = co_await known.exchange("PUT", "/known", "x");
   CHECK(first.status == 200);
 
   std::vector<std::unique_ptr<RawHttp>> strangers;
   for (int index = 0; index < 12; ++index) {
     strangers.push_back(std::make_unique<RawHttp>(ctx.executor()));
-    co_await strangers.back()->connect(server.port());
+    co_await strangers.back()->connect(server->port());
     co_await strangers.back()->send("PUT /known HTTP/1.1\r\nHost: ");  // half sent
     co_await turns(ctx);
-    CHECK(server.connections() <= 4);
+    CHECK(server->connections() <= 4);
   }
   RawHttp late(ctx.executor());
-  co_await late.connect(server.port());
+  co_await late.connect(server->port());
   const RawAnswer newcomer = co_await late.exchange("PUT", "/known", "yy");
   const RawAnswer again = co_await known.exchange("PUT", "/known", "zzz");
 
@@ -151,13 +151,13 @@ CO_TEST_CASE("server: beyond the limit on connections those that have shown noth
   CHECK(again.body == "3");
   const bool oldest_ended = co_await strangers.front()->ended();
   CHECK(oldest_ended);
-  co_await server.close();
+  co_await server->close();
 }
 
 CO_TEST_CASE("server: a client that is refused by its header has its answer before it sends a body", "[net][server]") {
-  net::Server server = screened_server(ctx, {});
+  const auto server = screened_server(ctx, {});
   RawHttp client(ctx.executor());
-  co_await client.connect(server.port());
+  co_await client.connect(server->port());
 
   co_await client.send("PUT /other HTTP/1.1\r\nContent-Length: 1000\r\n\r\n");
   const RawAnswer plain = co_await client.receive();
@@ -170,21 +170,21 @@ CO_TEST_CASE("server: a client that is refused by its header has its answer befo
   CHECK(plain.head.keep_alive);
   CHECK(expecting.status == 403);
   CHECK_FALSE(expecting.head.keep_alive);  // it may send its body or not
-  co_await server.close();
+  co_await server->close();
 }
 
 CO_TEST_CASE("server: a client that sends many requests at once lets others have their turn", "[net][server]") {
-  net::Server server(ctx.executor());
+  const auto server = net::Server::create(ctx.executor());
   std::vector<char> order;
-  server.route("GET", "/", [&order](const net::Request& request, net::Responder reply) {
+  server->route("GET", "/", [&order](const net::Request& request, net::Responder reply) {
     order.push_back(request.path[1]);
     reply.send(200);
   });
-  server.open();
+  server->open();
   RawHttp greedy(ctx.executor());
-  co_await greedy.connect(server.port());
+  co_await greedy.connect(server->port());
   RawHttp modest(ctx.executor());
-  co_await modest.connect(server.port());
+  co_await modest.connect(server->port());
   std::string many;
   for (int count = 0; count < 500; ++count) many += "GET /greedy HTTP/1.1\r\n\r\n";
 
@@ -199,56 +199,56 @@ CO_TEST_CASE("server: a client that sends many requests at once lets others have
   CHECK(answer.status == 200);
   CHECK(place < 200);
   CHECK(order.size() == 501);
-  co_await server.close();
+  co_await server->close();
 }
 
 CO_TEST_CASE("server: what all connections hold together is limited, and clients that are known are served meanwhile",
              "[net][server]") {
   net::ServerOptions options;
   options.max_small_bytes = 64 * 1024;
-  net::Server server = screened_server(ctx, options);
+  const auto server = screened_server(ctx, options);
   std::vector<std::unique_ptr<RawHttp>> strangers;
   for (int index = 0; index < 20; ++index) {
     strangers.push_back(std::make_unique<RawHttp>(ctx.executor()));
-    co_await strangers.back()->connect(server.port());
+    co_await strangers.back()->connect(server->port());
     co_await strangers.back()->send("PUT /known HTTP/1.1\r\nX-Long: " + std::string(10'000, 'x'));
     co_await turns(ctx);
   }
-  CHECK(server.connections() < 10);
+  CHECK(server->connections() < 10);
 
   // Known ones that stop in the middle have a second as soon as others want to be read.
   std::vector<std::unique_ptr<RawHttp>> halves;
   for (int index = 0; index < 3; ++index) {
     halves.push_back(std::make_unique<RawHttp>(ctx.executor()));
-    co_await halves.back()->connect(server.port());
+    co_await halves.back()->connect(server->port());
     co_await halves.back()->send("PUT /known HTTP/1.1\r\nContent-Length: 60000\r\n\r\n" + std::string(40'000, 'x'));
     co_await turns(ctx);
   }
   RawHttp honest(ctx.executor());
-  co_await honest.connect(server.port());
+  co_await honest.connect(server->port());
   const RawAnswer answer = co_await honest.exchange("PUT", "/known", "body");
   const bool half_ended = co_await halves.front()->ended();
 
   CHECK(answer.body == "4");
   CHECK(half_ended);
-  co_await server.close();
+  co_await server->close();
 }
 
 CO_TEST_CASE("server: large bodies take turns, and small ones do not wait for them", "[net][server]") {
   net::ServerOptions options;
   options.max_large_bytes = 100'000;
-  net::Server server = screened_server(ctx, options);
+  const auto server = screened_server(ctx, options);
   const std::string head = "PUT /known HTTP/1.1\r\nContent-Length: 80000\r\n\r\n";
   RawHttp first(ctx.executor());
-  co_await first.connect(server.port());
+  co_await first.connect(server->port());
   co_await first.send(head + std::string(40'000, 'x'));
   co_await turns(ctx);
   RawHttp second(ctx.executor());
-  co_await second.connect(server.port());
+  co_await second.connect(server->port());
   co_await second.send(head + std::string(80'000, 'y'));
   co_await turns(ctx, 50);
   RawHttp small(ctx.executor());
-  co_await small.connect(server.port());
+  co_await small.connect(server->port());
   const RawAnswer at_once = co_await small.exchange("PUT", "/known", "body");
   CHECK(at_once.body == "4");
   CHECK(second.socket().available() == 0);
@@ -259,20 +259,20 @@ CO_TEST_CASE("server: large bodies take turns, and small ones do not wait for th
 
   CHECK(one.body == "80000");
   CHECK(two.body == "80000");
-  co_await server.close();
+  co_await server->close();
 }
 
 CO_TEST_CASE("server: a client of a large body that goes away lets the next one have its turn", "[net][server]") {
   net::ServerOptions options;
   options.max_large_bytes = 100'000;
-  net::Server server = screened_server(ctx, options);
+  const auto server = screened_server(ctx, options);
   const std::string head = "PUT /known HTTP/1.1\r\nContent-Length: 80000\r\n\r\n";
   RawHttp first(ctx.executor());
-  co_await first.connect(server.port());
+  co_await first.connect(server->port());
   co_await first.send(head + std::string(40'000, 'x'));
   co_await turns(ctx);
   RawHttp second(ctx.executor());
-  co_await second.connect(server.port());
+  co_await second.connect(server->port());
   co_await second.send(head + std::string(80'000, 'y'));
   co_await turns(ctx);
 
@@ -280,49 +280,49 @@ CO_TEST_CASE("server: a client of a large body that goes away lets the next one 
   const RawAnswer answer = co_await second.receive();
 
   CHECK(answer.body == "80000");
-  co_await server.close();
+  co_await server->close();
 }
 
 CO_TEST_CASE("server: a header over the limit is answered 431", "[net][server]") {
   net::ServerOptions options;
   options.max_head_bytes = 1024;
-  net::Server server = echo_server(ctx, options);
+  const auto server = echo_server(ctx, options);
   RawHttp client(ctx.executor());
-  co_await client.connect(server.port());
+  co_await client.connect(server->port());
 
   const RawAnswer answer = co_await client.exchange("GET", "/", "", "X-Long: " + std::string(2000, 'x') + "\r\n");
 
   CHECK(answer.status == 431);
-  co_await server.close();
+  co_await server->close();
 }
 
 CO_TEST_CASE("server: what is not HTTP is answered 400, and other clients notice nothing", "[net][server]") {
-  net::Server server = echo_server(ctx);
+  const auto server = echo_server(ctx);
   RawHttp good(ctx.executor());
-  co_await good.connect(server.port());
+  co_await good.connect(server->port());
   for (const char* wrong : {"GARBAGE\r\n\r\n", "GET  HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
                             "GET / HTTP/9.9\r\n\r\n", "\x16\x03\x01\x02\r\n\r\n"}) {
     INFO(wrong);
     RawHttp bad(ctx.executor());
-    co_await bad.connect(server.port());
+    co_await bad.connect(server->port());
     co_await bad.send(wrong);
     const RawAnswer answer = co_await bad.receive();
     CHECK(answer.status == 400);
   }
   const RawAnswer answer = co_await good.exchange("GET", "/still");
   CHECK(answer.status == 200);
-  co_await server.close();
+  co_await server->close();
 }
 
 CO_TEST_CASE("server: a connection that is idle or half sent for too long is ended", "[net][server]") {
   net::ServerOptions options;
   options.idle_timeout = std::chrono::milliseconds(20);
   options.request_timeout = std::chrono::milliseconds(20);
-  net::Server server = echo_server(ctx, options);
+  const auto server = echo_server(ctx, options);
   RawHttp silent(ctx.executor());
-  co_await silent.connect(server.port());
+  co_await silent.connect(server->port());
   RawHttp slow(ctx.executor());
-  co_await slow.connect(server.port());
+  co_await slow.connect(server->port());
   co_await slow.send("PUT / HTTP/1.1\r\nContent-Length: 5\r\n\r\nab");
 
   const bool silent_ended = co_await silent.ended();
@@ -330,8 +330,8 @@ CO_TEST_CASE("server: a connection that is idle or half sent for too long is end
 
   CHECK(silent_ended);
   CHECK(slow_ended);
-  CHECK(server.connections() == 0);
-  co_await server.close();
+  CHECK(server->connections() == 0);
+  co_await server->close();
 }
 
 CO_TEST_CASE("server: an answer that is awaited has no limit on time", "[net][server]") {
@@ -339,14 +339,14 @@ CO_TEST_CASE("server: an answer that is awaited has no limit on time", "[net][se
   options.idle_timeout = std::chrono::milliseconds(10);
   options.request_timeout = std::chrono::milliseconds(10);
   std::vector<net::Responder> kept;
-  net::Server server(ctx.executor(), options);
-  server.route("GET", "/", [&kept](const net::Request&, net::Responder reply) { kept.push_back(std::move(reply)); });
-  server.open();
+  const auto server = net::Server::create(ctx.executor(), options);
+  server->route("GET", "/", [&kept](const net::Request&, net::Responder reply) { kept.push_back(std::move(reply)); });
+  server->open();
   RawHttp waiting(ctx.executor());
-  co_await waiting.connect(server.port());
+  co_await waiting.connect(server->port());
   co_await waiting.send("GET / HTTP/1.1\r\n\r\n");
   RawHttp idle(ctx.executor());
-  co_await idle.connect(server.port());
+  co_await idle.connect(server->port());
   const bool idle_ended = co_await idle.ended();  // at least one limit has passed now
 
   CHECK(idle_ended);
@@ -354,39 +354,39 @@ CO_TEST_CASE("server: an answer that is awaited has no limit on time", "[net][se
   kept[0].send(200, "late");
   const RawAnswer answer = co_await waiting.receive();
   CHECK(answer.body == "late");
-  co_await server.close();
+  co_await server->close();
 }
 
 CO_TEST_CASE("server: beyond the limit on connections the longest idle one makes room", "[net][server]") {
   net::ServerOptions options;
   options.max_connections = 3;
-  net::Server server = echo_server(ctx, options);
+  const auto server = echo_server(ctx, options);
   std::vector<std::unique_ptr<RawHttp>> clients;
   for (int index = 0; index < 6; ++index) {
     clients.push_back(std::make_unique<RawHttp>(ctx.executor()));
-    co_await clients.back()->connect(server.port());
+    co_await clients.back()->connect(server->port());
     const RawAnswer answer = co_await clients.back()->exchange("GET", "/" + std::to_string(index));
     CHECK(answer.status == 200);
-    CHECK(server.connections() <= 3);
+    CHECK(server->connections() <= 3);
   }
   const bool first_ended = co_await clients[0]->ended();
   CHECK(first_ended);
-  co_await server.close();
+  co_await server->close();
 }
 
 CO_TEST_CASE("server: clients wait while all connections are busy", "[net][server]") {
   net::ServerOptions options;
   options.max_connections = 1;
   std::vector<net::Responder> kept;
-  net::Server server(ctx.executor(), options);
-  server.route("GET", "/", [&kept](const net::Request&, net::Responder reply) { kept.push_back(std::move(reply)); });
-  server.open();
+  const auto server = net::Server::create(ctx.executor(), options);
+  server->route("GET", "/", [&kept](const net::Request&, net::Responder reply) { kept.push_back(std::move(reply)); });
+  server->open();
   RawHttp first(ctx.executor());
-  co_await first.connect(server.port());
+  co_await first.connect(server->port());
   co_await first.send("GET / HTTP/1.1\r\n\r\n");
   co_await turns(ctx);
   RawHttp second(ctx.executor());
-  co_await second.connect(server.port());  // in the queue of the system
+  co_await second.connect(server->port());  // in the queue of the system
   co_await second.send("GET / HTTP/1.1\r\n\r\n");
   co_await turns(ctx);
   REQUIRE(kept.size() == 1);
@@ -398,5 +398,5 @@ CO_TEST_CASE("server: clients wait while all connections are busy", "[net][serve
   const RawAnswer answer = co_await second.receive();
 
   CHECK(answer.body == "second");
-  co_await server.close();
+  co_await server->close();
 }

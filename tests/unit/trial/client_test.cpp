@@ -68,26 +68,28 @@ Errc code_of(const std::function<void()>& action) {
 class HandlerThread {
  public:
   explicit HandlerThread(net::Handler handler)
-      : guard_(boost::asio::make_work_guard(io_)), server_(io_.get_executor()), thread_([this] { io_.run(); }) {
+      : guard_(boost::asio::make_work_guard(io_)),
+        server_(net::Server::create(io_.get_executor())),
+        thread_([this] { io_.run(); }) {
     std::promise<void> open;
     boost::asio::post(io_, [&] {
-      server_.route("", "/", std::move(handler));
-      server_.open();
+      server_->route("", "/", std::move(handler));
+      server_->open();
       open.set_value();
     });
     open.get_future().get();
   }
   ~HandlerThread() {
-    boost::asio::co_spawn(io_, server_.close(), boost::asio::use_future).get();
+    boost::asio::co_spawn(io_, server_->close(), boost::asio::use_future).get();
     guard_.reset();
     thread_.join();
   }
-  std::string url() const { return "http://localhost:" + std::to_string(server_.port()) + "/env/local-env/abcde"; }
+  std::string url() const { return "http://localhost:" + std::to_string(server_->port()) + "/env/local-env/abcde"; }
 
  private:
   boost::asio::io_context io_{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_;
-  net::Server server_;
+  std::shared_ptr<net::Server> server_;
   std::thread thread_;
 };
 

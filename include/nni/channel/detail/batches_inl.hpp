@@ -1,6 +1,10 @@
 #pragma once
 
-#include <nni/channel/detail/types_inl.hpp>
+/// @file
+/// Bodies of `Server`: batches of values, large ones in parts.
+
+#include <nni/channel/protocol.hpp>
+#include <nni/channel/server.hpp>
 
 #if NNI_WITH_HTTP
 
@@ -9,10 +13,21 @@
 
 #include <boost/asio/post.hpp>
 
-namespace nni::channel::detail {
+namespace nni::channel {
 
-NNI_INLINE void ChannelCore::handle_batch(
-    Channel& channel, const net::Request& request, net::Responder reply, TimePoint now) {
+namespace detail {
+
+// A batch is decoded and handed over in parts of this size; other requests have their turn in between.
+inline constexpr std::size_t part_values = 256;
+inline constexpr std::size_t part_bytes = 256 * 1024;
+
+// A request of at most so many values never waits for `max_in_flight`.
+inline constexpr std::size_t few_values = 16;
+
+}  // namespace detail
+
+NNI_INLINE void Server::handle_batch(detail::Channel& channel, const net::Request& request, net::Responder reply,
+                                     TimePoint now) {
   const std::optional<std::size_t> count = count_batch(request.body, options_.max_batch);
   if (!count) return reply.send(400, "the framing of the batch is broken");
   if (*count > options_.max_batch)
@@ -20,8 +35,8 @@ NNI_INLINE void ChannelCore::handle_batch(
         413,
         "a batch may have " + std::to_string(options_.max_batch) + " values; send more of them in several requests");
   if (*count == 0) return reply.send(200, batch_answer(0));
-  const bool small = *count <= part_values && request.body.size() <= part_bytes;
-  const bool crowded = *count > few_values && in_flight_->values + *count > options_.max_in_flight;
+  const bool small = *count <= detail::part_values && request.body.size() <= detail::part_bytes;
+  const bool crowded = *count > detail::few_values && in_flight_->values + *count > options_.max_in_flight;
   if (small && !crowded) {
     Batch batch = decode_batch(request.body, channel.run, now).value();
     Message message;
@@ -31,10 +46,10 @@ NNI_INLINE void ChannelCore::handle_batch(
     message.answer_ = batch_answer(*count);
     return deliver(std::move(message), std::move(reply));
   }
-  PendingBatch batch;
+  detail::PendingBatch batch;
   batch.run = channel.run;
   batch.when = now;
-  batch.reply = std::make_shared<SharedReply>();
+  batch.reply = std::make_shared<detail::SharedReply>();
   batch.reply->reply = std::move(reply);
   batch.reply->answer = batch_answer(*count);
   batch.body = request.take_body();
@@ -42,7 +57,7 @@ NNI_INLINE void ChannelCore::handle_batch(
   pump_soon();
 }
 
-NNI_INLINE void ChannelCore::pump_soon() noexcept {
+NNI_INLINE void Server::pump_soon() noexcept {
   if (pumping_ || stopped_ || pending_.empty()) return;
   pumping_ = true;
   ++operations_;
@@ -59,10 +74,10 @@ NNI_INLINE void ChannelCore::pump_soon() noexcept {
 }
 
 // One part of one batch; then everything else has its turn.
-NNI_INLINE void ChannelCore::pump() {
+NNI_INLINE void Server::pump() {
   if (stopped_ || pending_.empty()) return;
-  if (in_flight_->values != 0 && in_flight_->values + part_values > options_.max_in_flight) return;
-  PendingBatch batch = std::move(pending_.front());
+  if (in_flight_->values != 0 && in_flight_->values + detail::part_values > options_.max_in_flight) return;
+  detail::PendingBatch batch = std::move(pending_.front());
   pending_.pop_front();
   try {
     deliver_part(batch);
@@ -77,9 +92,9 @@ NNI_INLINE void ChannelCore::pump() {
   pump_soon();
 }
 
-NNI_INLINE void ChannelCore::deliver_part(PendingBatch& batch) {
+NNI_INLINE void Server::deliver_part(detail::PendingBatch& batch) {
   const std::string_view rest = std::string_view(batch.body).substr(batch.at);
-  const std::string_view part = rest.substr(0, batch_part(rest, part_values, part_bytes));
+  const std::string_view part = rest.substr(0, batch_part(rest, detail::part_values, detail::part_bytes));
   Batch values = decode_batch(part, batch.run, batch.when).value();
   batch.at += part.size();
   if (batch.at == batch.body.size() || !tokens_.contains(batch.run)) {
@@ -91,32 +106,29 @@ NNI_INLINE void ChannelCore::deliver_part(PendingBatch& batch) {
   message.run = batch.run;
   message.metrics = std::move(values.metrics);
   message.garbage = std::move(values.garbage);
-  message.in_flight_ = InFlightShare(in_flight_, values.count);
+  message.in_flight_ = detail::InFlightShare(in_flight_, values.count);
   message.shared_ = batch.reply;
   ++batch.reply->open;
   handler_(std::move(message));
 }
 
-NNI_INLINE bool ChannelCore::is_pending(RunId run) const noexcept {
-  return std::any_of(pending_.begin(), pending_.end(), [run](const PendingBatch& batch) { return batch.run == run; });
+NNI_INLINE bool Server::is_pending(RunId run) const noexcept {
+  return std::any_of(
+      pending_.begin(), pending_.end(), [run](const detail::PendingBatch& batch) { return batch.run == run; });
 }
 
-NNI_INLINE void InFlightShare::release() noexcept {
-  if (const std::shared_ptr<InFlight> all = std::move(all_)) {
+NNI_INLINE void detail::InFlightShare::release() noexcept {
+  if (const std::shared_ptr<detail::InFlight> all = std::move(all_)) {
     all->values -= values_;
-    if (all->core) all->core->pump_soon();
+    if (all->server) all->server->pump_soon();
   }
 }
 
-NNI_INLINE void ChannelCore::deliver(Message message, net::Responder reply) {
+NNI_INLINE void Server::deliver(Message message, net::Responder reply) {
   message.reply_ = std::move(reply);
-  message.in_flight_ = InFlightShare(in_flight_, message.metrics.size() + message.garbage.size());
+  message.in_flight_ = detail::InFlightShare(in_flight_, message.metrics.size() + message.garbage.size());
   handler_(std::move(message));
 }
-
-}  // namespace nni::channel::detail
-
-namespace nni::channel {
 
 NNI_INLINE void Message::acknowledge() {
   in_flight_.release();

@@ -34,10 +34,6 @@
 
 namespace nni::keeper::detail {
 
-[[nodiscard]] inline TimePoint wall_now() {
-  return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
-}
-
 /// Everything that a `Keeper` is. Handlers that wait for the executor keep it alive.
 class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
  public:
@@ -64,15 +60,16 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
 
   void open() {
     reaper_.emplace(executor_, options_.scope, [this](const process::Exit& exit) { ended(exit); });
-    channel::ServerOptions channel;
-    channel.environment = options_.environment;
-    channel_.emplace(executor_, channel, [this](channel::Message message) { received(std::move(message)); }, log_);
+    channel::ServerOptions limits;
+    limits.environment = options_.environment;
+    channel_ = channel::Server::create(
+        executor_, limits, [this](channel::Message message) { received(std::move(message)); }, log_);
   }
 
   awaitable<void> open_channel() {
-    auto opening = channel_->open();
-    co_await std::move(opening);
+    channel_->open();
     flush_soon();  // what recover found
+    co_return;
   }
 
   void stop() {
@@ -151,7 +148,7 @@ class KeeperCore : public std::enable_shared_from_this<KeeperCore> {
   Keeper::DeferralListener deferral_listener_;
   std::function<void()> idle_listener_;
   Spool spool_;
-  std::optional<channel::Server> channel_;
+  std::shared_ptr<channel::Server> channel_;
   bool stopped_by_signal_ = false;
 
   void check_idle() {

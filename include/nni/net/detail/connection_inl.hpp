@@ -24,7 +24,7 @@ inline constexpr std::size_t most_unread = 16 * 1024;
 // Pipelined requests that are handled before other connections have their turn.
 inline constexpr int most_at_once = 16;
 
-NNI_INLINE Connection::Connection(std::shared_ptr<ServerCore> server, tcp::socket socket)
+NNI_INLINE Connection::Connection(std::shared_ptr<Server> server, tcp::socket socket)
     : server_(std::move(server)), socket_(std::move(socket)), slot_(std::make_shared<ReplySlot>()) {
   slot_->connection = this;
 }
@@ -49,10 +49,10 @@ NNI_INLINE void Connection::drop() {
   socket_.shutdown(tcp::socket::shutdown_send, ignored);
   socket_.close(ignored);
   if (!dispatching_) head_.reset();  // the running handler still looks at the request
-  const std::shared_ptr<ServerCore> server = server_;
+  const std::shared_ptr<Server> server = server_;
   if (std::exchange(claiming_, false)) server->withdraw(*this);
   share_.release();
-  if (const std::size_t bytes = std::exchange(counted_, 0)) server->budget()->give_back(false, bytes);
+  if (const std::size_t bytes = std::exchange(counted_, 0)) server->budget_->give_back(false, bytes);
   server->remove(*this);
 }
 
@@ -80,10 +80,10 @@ NNI_INLINE void Connection::count_bytes() noexcept {
   if (ended_) return;
   const bool large = announced_ > large_body;
   const std::size_t bytes = unread_.size() + unsent_.size() + (large ? 0 : body_.size());
-  std::size_t& all = server_->budget()->small;
+  std::size_t& all = server_->budget_->small;
   all += bytes;
   if (const std::size_t before = std::exchange(counted_, bytes); before != 0)
-    before > bytes ? server_->budget()->give_back(false, before) : static_cast<void>(all -= before);
+    before > bytes ? server_->budget_->give_back(false, before) : static_cast<void>(all -= before);
 }
 
 NNI_INLINE void Connection::wait_readable() {
@@ -117,7 +117,7 @@ NNI_INLINE void Connection::readable(error_code failure) {
     starved_ = true;
     return server_->starve(*this);
   }
-  auto& scratch = server_->scratch();
+  auto& scratch = server_->scratch_;
   const bool owed = slot_->serial != 0 || writing_;
   const std::size_t most = owed && !discarding_ ? most_unread - std::min(unread_.size(), most_unread) : scratch.size();
   if (most == 0) return;
@@ -205,7 +205,7 @@ NNI_INLINE void Connection::yield() {
 // Returns the length of the head, 0 while it is incomplete or when it is none.
 NNI_INLINE std::size_t Connection::read_head(std::string_view data) {
   if (searched_ == 0) server_->move_to(*this, Group::busy);
-  const std::size_t most = server_->options().max_head_bytes;
+  const std::size_t most = server_->options_.max_head_bytes;
   const std::size_t end = data.substr(0, most).find("\r\n\r\n", searched_ - std::min<std::size_t>(searched_, 3));
   if (end == std::string_view::npos) {
     searched_ = data.size();
@@ -258,9 +258,9 @@ NNI_INLINE void Connection::begin_request() {
   if (!server_->find(request.method, request.path, known_path)) {
     verdict.status = known_path ? 405 : 404;
     verdict.reason = reason_phrase(verdict.status);
-  } else if (server_->screen()) {
+  } else if (server_->screen_) {
     try {
-      verdict = server_->screen()(request);
+      verdict = server_->screen_(request);
     } catch (const std::exception& error) {
       server_->complain("a request could not be screened: " + std::string(error.what()));
       verdict.status = 500;
@@ -275,7 +275,7 @@ NNI_INLINE void Connection::begin_request() {
   const bool coded = head_->get().count(boost::beast::http::field::transfer_encoding) != 0;
   if (verdict.status == 0 && coded)
     return refuse(411, "send the body with a Content-Length; a Transfer-Encoding is not accepted");
-  const std::size_t most = server_->options().max_body_bytes;
+  const std::size_t most = server_->options_.max_body_bytes;
   if (!coded && length && *length > most) {
     most_discarded_ =
         std::max<std::size_t>(most_discarded_, most > *length / 4 ? static_cast<std::size_t>(*length) : 0);
@@ -327,7 +327,7 @@ NNI_INLINE void Connection::dispatch(std::string_view body) {
   Request request = request_of_head();
   request.body = body;
   request.own_body_ = body.data() == body_.data() ? &body_ : nullptr;
-  BudgetShare share = announced_ > large_body ? std::move(share_) : BudgetShare(server_->budget(), false, body.size());
+  BudgetShare share = announced_ > large_body ? std::move(share_) : BudgetShare(server_->budget_, false, body.size());
   announced_ = 0;
   server_->move_to(*this, Group::waiting);
   slot_->serial = ++serial_;
@@ -350,7 +350,7 @@ NNI_INLINE void Connection::dispatch(std::string_view body) {
 }
 
 NNI_INLINE void Connection::answer(unsigned status, std::string_view body, std::string_view content_type) {
-  std::string& text = server_->answer_buffer();
+  std::string& text = server_->answer_buffer_;
   text.assign("HTTP/1.1 ");
   text += std::to_string(status);
   text += ' ';

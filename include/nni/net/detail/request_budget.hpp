@@ -4,18 +4,20 @@
 #include <memory>
 #include <utility>
 
-namespace nni::net::detail {
+namespace nni::net {
+class Server;
+}
 
-class ServerCore;
+namespace nni::net::detail {
 
 /// The bytes that all connections of a server hold: requests that are not complete, and those that are owed an answer.
 ///
 /// Large bodies are counted by their announced length before a byte of them is read, so that a body that was begun can be
 /// finished; everything else is counted by the bytes that have arrived. Outlives its server because answers may come late.
 struct RequestBudget {
-  std::size_t small = 0;         ///< heads, small bodies, requests behind an unanswered one, answers not sent yet
-  std::size_t large = 0;         ///< announced lengths of large bodies
-  ServerCore* server = nullptr;  ///< is notified when something is given back; null once it is gone
+  std::size_t small = 0;     ///< heads, small bodies, requests behind an unanswered one, answers not sent yet
+  std::size_t large = 0;     ///< announced lengths of large bodies
+  Server* server = nullptr;  ///< is notified when something is given back; null once it is gone
 
   /// Gives bytes back and resumes connections that wait for them.
   void give_back(bool of_large, std::size_t bytes) noexcept;

@@ -1,18 +1,13 @@
 #pragma once
 
-#include <nni/async/event.hpp>
 #include <nni/net/server.hpp>
 
 #if NNI_WITH_HTTP
 
 #include <algorithm>
-#include <array>
-#include <list>
 #include <optional>
-#include <vector>
 
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
 
@@ -29,17 +24,6 @@ struct ReplySlot {
   bool client_left = false;
 };
 
-// Which limit on time holds for a connection; each group is a list in the order of `since`.
-enum class Group : std::uint8_t {
-  idle,       // between two requests
-  busy,       // in the middle of a request or of an answer
-  loading,    // in the middle of a large body, or waiting for its turn to send one
-  waiting,    // owed an answer
-  lingering,  // answered for the last time
-  unproven    // not authenticated yet, in whatever state
-};
-inline constexpr std::size_t group_count = 6;
-
 // Bodies above it are counted by the length that they announce, before they come.
 inline constexpr std::size_t large_body = 64 * 1024;
 
@@ -53,110 +37,9 @@ inline std::size_t connections_within(std::size_t wanted, std::size_t open_files
   return std::max<std::size_t>(1, std::min(wanted, open_files - reserve));
 }
 
-using Connections = std::list<std::shared_ptr<Connection>>;
-
-class ServerCore : public std::enable_shared_from_this<ServerCore> {
- public:
-  ServerCore(boost::asio::any_io_executor executor, ServerOptions options, Log log);
-  ServerCore(const ServerCore&) = delete;
-  ServerCore& operator=(const ServerCore&) = delete;
-  ~ServerCore() { budget_->server = nullptr; }
-
-  void route(std::string method, std::string prefix, Handler handler);
-  void screen(Screen screen) { screen_ = std::move(screen); }
-  void open();
-  unsigned short port() const noexcept { return port_; }
-  std::size_t connections() const noexcept { return count_; }
-  std::size_t busy() const noexcept { return members(Group::busy).size() + members(Group::loading).size(); }
-  void stop();
-  awaitable<void> close();
-
-  const ServerOptions& options() const noexcept { return options_; }
-  boost::asio::any_io_executor executor() const { return executor_; }
-  const Handler* find(std::string_view method, std::string_view path, bool& known_path) const noexcept;
-  const Screen& screen() const noexcept { return screen_; }
-  const std::shared_ptr<RequestBudget>& budget() const noexcept { return budget_; }
-  std::array<char, 64 * 1024>& scratch() noexcept { return scratch_; }
-  std::string& answer_buffer() noexcept { return answer_buffer_; }
-  void move_to(Connection& connection, Group group);
-  void remove(Connection& connection);
-  void begin_operation() noexcept { ++operations_; }
-  void end_operation() {
-    if (--operations_ == 0) idle_.notify();
-  }
-  void complain(std::string_view text) const { log_.warning("http", text); }
-  void complain_of_memory(const char* reason) noexcept;
-
-  // True when more bytes may be read; makes room by closing connections that have shown nothing.
-  bool has_memory(const Connection& reader);
-  // Reads no more from the connection until bytes were given back.
-  void starve(Connection& connection);
-  // Takes the length of a large body from the budget; false: its turn comes later, see `Connection::granted`.
-  bool claim(Connection& connection, std::size_t bytes);
-  void withdraw(Connection& connection) noexcept;
-  // Bytes were given back to the budget.
-  void freed() noexcept;
-
- private:
-  struct Route {
-    std::string method;
-    std::string prefix;
-    Handler handler;
-  };
-
-  struct Listener {
-    explicit Listener(tcp::acceptor listening) : acceptor(std::move(listening)) {}
-    tcp::acceptor acceptor;
-    bool accepting = false;
-    bool refused = false;               // the system had no room for the last one
-    std::optional<tcp::socket> parked;  // accepted while there was no room
-  };
-
-  unsigned short bind(const tcp::endpoint& endpoint, bool dual);
-  void open_loopback();
-  void accept(Listener& listener);
-  void accept_waiting(Listener& listener);
-  void admit(tcp::socket socket);
-  bool make_room();
-  std::shared_ptr<Connection> oldest_of_greediest();
-  void resume_accepting();
-  void grant();
-  bool pressed() const noexcept;
-  Connections& members(Group group) noexcept { return groups_[static_cast<std::size_t>(group)]; }
-  const Connections& members(Group group) const noexcept { return groups_[static_cast<std::size_t>(group)]; }
-  std::optional<SteadyPoint> next_limit() const;
-  Duration limit_of(Group group) const noexcept;
-  void arm();
-  void expire();
-
-  boost::asio::any_io_executor executor_;
-  ServerOptions options_;
-  Log log_;
-  std::vector<Route> routes_;
-  Screen screen_;
-  std::list<Listener> listeners_;
-  unsigned short port_ = 0;
-  std::array<Connections, group_count> groups_;
-  std::size_t count_ = 0;
-  std::size_t most_ = 0;  // connections
-  std::shared_ptr<RequestBudget> budget_;
-  std::vector<std::weak_ptr<Connection>> starved_;
-  std::list<Connection*> claims_;  // in the order of their turns
-  bool granting_ = false;
-  std::size_t operations_ = 0;
-  async::event idle_;
-  boost::asio::steady_timer timer_;
-  bool timer_armed_ = false;
-  bool open_ = false;
-  bool accept_trouble_told_ = false;
-  bool memory_trouble_told_ = false;
-  std::array<char, 64 * 1024> scratch_;  // bytes are read here first: an idle connection holds no buffer
-  std::string answer_buffer_;
-};
-
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(std::shared_ptr<ServerCore> server, tcp::socket socket);
+  Connection(std::shared_ptr<Server> server, tcp::socket socket);
   ~Connection();
 
   void start();
@@ -204,7 +87,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void count_bytes() noexcept;
   void end();
 
-  std::shared_ptr<ServerCore> server_;
+  std::shared_ptr<Server> server_;
   tcp::socket socket_;
   std::optional<Head> head_;      // of the request whose body is awaited
   std::size_t searched_ = 0;      // so much of an incomplete head was searched for its end
