@@ -4,9 +4,9 @@
 #include <nni/keeper/process/connection_inl.hpp>
 #include <nni/keeper/process/daemon_inl.hpp>
 #include <nni/keeper/process/job_inl.hpp>
-#include <nni/keeper/process/keeper_core_inl.hpp>
 #include <nni/keeper/process/keeper_inl.hpp>
 #include <nni/keeper/process/keeper_records_inl.hpp>
+#include <nni/keeper/process/keeper_runs_inl.hpp>
 #include <nni/keeper/process/left_over_inl.hpp>
 #include <nni/keeper/process/spool_inl.hpp>
 #include <nni/keeper/run_if_asked_inl.hpp>

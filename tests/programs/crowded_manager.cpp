@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include <nni/async/runtime.hpp>
-#include <nni/keeper/process/keeper.hpp>
+#include <nni/keeper/process/keeper_options.hpp>
 #include <nni/platforms/local.hpp>
 
 namespace {

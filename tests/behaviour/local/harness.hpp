@@ -39,7 +39,7 @@
 #include <nni/core/error.hpp>
 #include <nni/core/messages.hpp>
 #include <nni/keeper/manager/client.hpp>
-#include <nni/keeper/process/keeper.hpp>
+#include <nni/keeper/process/keeper_options.hpp>
 #include <nni/platforms/local.hpp>
 #include <nni/process/group.hpp>
 #include <nni/process/identity.hpp>

@@ -47,9 +47,9 @@ class Shared {
   }
   // The sentence with which a keeper refuses to begin.
   std::string refusal(Context& ctx) const {
-    keeper::Keeper keeper(ctx.executor(), options);
+    const auto keeper = keeper::Keeper::create(ctx.executor(), options);
     try {
-      keeper.recover();
+      keeper->recover();
       return "nothing is wrong";
     } catch (const Error& error) {
       return error.what();
@@ -62,11 +62,11 @@ class Shared {
 
 // Runs one trial under a keeper and tells how it ended.
 awaitable<JobEnd> run_trial(Context& ctx, keeper::KeeperOptions options, std::string line) {
-  keeper::Keeper keeper(ctx.executor(), options);
-  keeper.recover();
+  const auto keeper = keeper::Keeper::create(ctx.executor(), options);
+  keeper->recover();
   async::event changed;
   std::optional<JobEnd> end;
-  keeper.on_records([&](std::string_view frames, std::uint64_t, std::uint64_t) {
+  keeper->on_records([&](std::string_view frames, std::uint64_t, std::uint64_t) {
     keeper::FrameReader reader;
     reader.feed(frames);
     while (const auto frame = reader.next()) {
@@ -75,22 +75,21 @@ awaitable<JobEnd> run_trial(Context& ctx, keeper::KeeperOptions options, std::st
     }
     changed.notify();
   });
-  auto opening = keeper.open();
-  co_await std::move(opening);
+  keeper->open();
   keeper::JobTemplate job;
   job.id = 1;
   job.arguments = {"/bin/sh", "-c", std::move(line)};
   job.directory = options.directory.string();
-  keeper.define(job);
+  keeper->define(job);
   keeper::StartOrder order;
   order.job = 1;
   order.run = RunId{TrialId{1}, 0};
-  keeper.start(order);
+  keeper->start(order);
   while (!end) {
     auto change = changed.wait();
     co_await std::move(change);
   }
-  auto closing = keeper.close();
+  auto closing = keeper->close();
   co_await std::move(closing);
   co_return *end;
 }

@@ -56,7 +56,7 @@ class Observed {
   }
 
   void begin() {
-    keeper_ = std::make_unique<Keeper>(ctx_->executor(), options_);
+    keeper_ = Keeper::create(ctx_->executor(), options_);
     keeper_->recover();
     keeper_->on_records([this](std::string_view frames, std::uint64_t first, std::uint64_t end) {
       take(frames, first, end);
@@ -79,7 +79,7 @@ class Observed {
     }
   }
 
-  awaitable<void> open() { return keeper_->open(); }
+  void open() { keeper_->open(); }
 
   void start(std::uint64_t number, const std::string& line) { start(number, number, line); }
 
@@ -128,7 +128,7 @@ class Observed {
 
   Context* ctx_;
   keeper::KeeperOptions options_;
-  std::unique_ptr<Keeper> keeper_;
+  std::shared_ptr<Keeper> keeper_;
   std::vector<Record> records_;
   async::event changed_;
 };
@@ -151,7 +151,7 @@ struct Frames final : keeper::StreamUser {
 
 CO_TEST_CASE("keeper: a start and an end are told in order, after they were written", "[keeper]") {
   Observed observed(ctx);
-  co_await observed.open();
+  observed.open();
   observed.start(1, "exit 4");
 
   const Record started = co_await observed.next(Record::Kind::started);
@@ -175,7 +175,7 @@ CO_TEST_CASE("keeper: a start and an end are told in order, after they were writ
 
 CO_TEST_CASE("keeper: its welcome lists an order that waits for its turn, without a process", "[keeper]") {
   Observed observed(ctx);
-  co_await observed.open();
+  observed.open();
   observed.start(1, "exit 0");
 
   const std::vector<keeper::LiveRun> live = observed.keeper().welcome().live;
@@ -191,7 +191,7 @@ CO_TEST_CASE("keeper: its welcome lists an order that waits for its turn, withou
 
 CO_TEST_CASE("keeper: what had happened by the welcome is told before it is called told, written or not", "[keeper]") {
   Observed observed(ctx);
-  co_await observed.open();
+  observed.open();
   Frames frames;
   const auto streams = keeper::make_loopback_streams(ctx.executor());
   keeper::Connection::Host host;
@@ -223,7 +223,7 @@ CO_TEST_CASE("keeper: what had happened by the welcome is told before it is call
 CO_TEST_CASE("keeper: a run gets the template that its order named, also when the number names another one since",
              "[keeper]") {
   Observed observed(ctx);
-  co_await observed.open();
+  observed.open();
   for (std::uint64_t number = 1; number <= 8; ++number) observed.start(number, 1, "exit " + std::to_string(number));
 
   std::map<RunId, JobEnd> ends;
@@ -240,7 +240,7 @@ CO_TEST_CASE("keeper: a run gets the template that its order named, also when th
 CO_TEST_CASE("keeper: a trial that ignores SIGINT is killed after the grace, with its children in other groups",
              "[keeper]") {
   Observed observed(ctx);
-  co_await observed.open();
+  observed.open();
   const std::string ready = (observed.directory() / "ready").string();
   REQUIRE(::mkfifo(ready.c_str(), 0600) == 0);
   boost::asio::posix::stream_descriptor meeting(ctx.executor(), ::open(ready.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
@@ -272,7 +272,7 @@ CO_TEST_CASE("keeper: a trial that ignores SIGINT is killed after the grace, wit
 
 CO_TEST_CASE("keeper: a run that is stopped before its turn never starts", "[keeper]") {
   Observed observed(ctx);
-  co_await observed.open();
+  observed.open();
   for (std::uint64_t number = 1; number <= 20; ++number) observed.start(number, "exit 0");
 
   observed.keeper().kill(RunId{TrialId{20}, 0}, StopReason::user);
@@ -291,7 +291,7 @@ CO_TEST_CASE("keeper: a run that is stopped before its turn never starts", "[kee
 
 CO_TEST_CASE("keeper: a kill that comes after the end does not change how it ended", "[keeper]") {
   Observed observed(ctx);
-  co_await observed.open();
+  observed.open();
   const std::string gate = (observed.directory() / "gate").string();
   REQUIRE(::mkfifo(gate.c_str(), 0600) == 0);
   const int open_gate = ::open(gate.c_str(), O_RDWR | O_CLOEXEC);
@@ -315,15 +315,15 @@ CO_TEST_CASE("keeper: two of them on one directory are refused", "[keeper]") {
   Observed observed(ctx);
   keeper::KeeperOptions options;
   options.directory = observed.directory();
-  Keeper second(ctx.executor(), options);
+  const auto second = Keeper::create(ctx.executor(), options);
 
-  CHECK_THROWS_WITH(second.recover(), Catch::Contains(std::to_string(::getpid())));
+  CHECK_THROWS_WITH(second->recover(), Catch::Contains(std::to_string(::getpid())));
   co_return;
 }
 
 CO_TEST_CASE("keeper: idleness is told when the last run has ended", "[keeper]") {
   Observed observed(ctx);
-  co_await observed.open();
+  observed.open();
   int idle = 0;
   observed.start(1, "exit 0");
   observed.keeper().on_idle([&idle] { ++idle; });
@@ -342,7 +342,7 @@ CO_TEST_CASE("keeper: while its disk is full nothing is acknowledged or lost, an
              "[keeper][faults]") {
   const auto files = std::make_shared<nni_test::FailingFiles>();
   Observed observed(ctx, files);
-  co_await observed.open();
+  observed.open();
   const auto fifo = [&observed](const char* name) {
     const std::string path = (observed.directory() / name).string();
     REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
@@ -414,7 +414,7 @@ CO_TEST_CASE("keeper: what was written is told before the spool is made smaller,
   };
   const auto files = std::make_shared<Files>();
   Observed observed(ctx, files);
-  co_await observed.open();
+  observed.open();
   std::size_t rewritten = 0;
   std::size_t untold = 0;
   files->renamed = [&] {

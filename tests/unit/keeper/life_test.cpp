@@ -32,12 +32,12 @@ class Bench {
  public:
   explicit Bench(Context& ctx) : ctx_(&ctx) {}
 
-  std::unique_ptr<Keeper> keeper() {
+  std::shared_ptr<Keeper> keeper() {
     keeper::KeeperOptions options;
     options.directory = directory_.path();
     options.experiment = "test";
     options.grace = std::chrono::milliseconds(20);
-    auto result = std::make_unique<Keeper>(ctx_->executor(), options);
+    auto result = Keeper::create(ctx_->executor(), options);
     result->recover();
     return result;
   }
@@ -107,7 +107,7 @@ CO_TEST_CASE("keeper: an order for a run that lives with other parameters is ref
              "[keeper][life]") {
   Bench bench(ctx);
   const auto keeper = bench.keeper();
-  co_await keeper->open();
+  keeper->open();
   const std::string line = "sleep 1000";
 
   const std::string first = keeper->start(Bench::order(*keeper, line, R"({"x": 1})"));
@@ -126,7 +126,7 @@ CO_TEST_CASE("keeper: an order for a run that lives with other parameters is ref
 CO_TEST_CASE("keeper: a refused order is answered with the run and the reason", "[keeper][life]") {
   Bench bench(ctx);
   const auto keeper = bench.keeper();
-  co_await keeper->open();
+  keeper->open();
   Frames frames;
   const auto streams = keeper::make_loopback_streams(ctx.executor());
   keeper::Connection::Host host;
@@ -165,7 +165,7 @@ CO_TEST_CASE("keeper: another life begins when all runs have ended, and without 
   Bench bench(ctx);
   {
     const auto keeper = bench.keeper();
-    co_await keeper->open();
+    keeper->open();
     CHECK(keeper->enter_life("one"));
     (void)keeper->start(Bench::order(*keeper, "sleep 1000", "{}"));
     CHECK_FALSE(keeper->enter_life("two"));
@@ -197,7 +197,7 @@ CO_TEST_CASE("keeper: another life begins when all runs have ended, and without 
 CO_TEST_CASE("keeper: whatever a frame makes its host throw costs one connection", "[keeper]") {
   Bench bench(ctx);
   const auto keeper = bench.keeper();
-  co_await keeper->open();
+  keeper->open();
   Frames frames;
   const auto streams = keeper::make_loopback_streams(ctx.executor());
   keeper::Connection::Host host;

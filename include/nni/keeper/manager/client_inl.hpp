@@ -3,7 +3,7 @@
 #include <nni/core/error.hpp>
 #include <nni/keeper/manager/client.hpp>
 #include <nni/keeper/process/daemon.hpp>
-#include <nni/keeper/process/keeper.hpp>
+#include <nni/keeper/process/keeper_options.hpp>
 #include <nni/keeper/wire/lock.hpp>
 #include <nni/keeper/wire/peer.hpp>
 #include <nni/keeper/wire/socket_path.hpp>

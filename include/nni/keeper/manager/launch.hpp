@@ -5,7 +5,7 @@
 #include <string>
 
 #include <nni/core/macros.hpp>
-#include <nni/keeper/process/keeper.hpp>
+#include <nni/keeper/process/keeper_options.hpp>
 
 namespace nni::keeper {
 

@@ -8,7 +8,7 @@
 #include <nni/async/awaitable.hpp>
 #include <nni/core/log.hpp>
 #include <nni/core/macros.hpp>
-#include <nni/keeper/process/keeper.hpp>
+#include <nni/keeper/process/keeper_options.hpp>
 
 namespace nni::keeper {
 

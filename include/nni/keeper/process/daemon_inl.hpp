@@ -28,6 +28,7 @@
 #include <nni/core/error.hpp>
 #include <nni/core/json.hpp>
 #include <nni/keeper/process/connection.hpp>
+#include <nni/keeper/process/keeper.hpp>
 #include <nni/keeper/process/name_watch.hpp>
 #include <nni/keeper/wire/byte_stream.hpp>
 #include <nni/keeper/wire/peer.hpp>
@@ -55,7 +56,7 @@ class Daemon::Core {
       : io_(&io),
         options_(std::move(options)),
         log_(std::move(log)),
-        keeper_(std::make_unique<Keeper>(io.get_executor(), with_everything(options_), log_)),
+        keeper_(Keeper::create(io.get_executor(), with_everything(options_), log_)),
         acceptor_(io),
         signals_(io, SIGTERM),
         accept_timer_(io),
@@ -78,8 +79,12 @@ class Daemon::Core {
   }
 
   void run() {
-    boost::asio::co_spawn(*io_, keeper_->open(), [this](const std::exception_ptr& failure) {
-      if (failure) return stop_at_once(failure);
+    boost::asio::post(*io_, [this] {
+      try {
+        keeper_->open();
+      } catch (...) {
+        return stop_at_once(std::current_exception());
+      }
       keeper_->on_idle([this] { check_end(); });
       accept();
       if (!name_watch_.open(keeper_directory(options_.directory), [this] { check_socket(); }))
@@ -362,7 +367,7 @@ class Daemon::Core {
   boost::asio::io_context* io_;
   KeeperOptions options_;
   Log log_;
-  std::unique_ptr<Keeper> keeper_;
+  std::shared_ptr<Keeper> keeper_;
   std::optional<SocketPath> socket_;
   boost::asio::local::stream_protocol::acceptor acceptor_;
   boost::asio::signal_set signals_;

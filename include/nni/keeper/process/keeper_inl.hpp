@@ -1,70 +1,86 @@
 #pragma once
 
 #include <nni/keeper/process/keeper.hpp>
-#include <nni/keeper/process/keeper_core.hpp>
 
 #if NNI_WITH_PROCESS
 
 #include <utility>
 
-#include <nni/keeper/process/keeper_core_inl.hpp>
+#include <unistd.h>
+
+#include <nni/core/owner.hpp>
 #include <nni/keeper/process/keeper_records_inl.hpp>
+#include <nni/keeper/process/keeper_runs_inl.hpp>
 
 namespace nni::keeper {
 
 NNI_INLINE Keeper::Keeper(boost::asio::any_io_executor executor, KeeperOptions options, Log log)
-    : core_(std::make_shared<detail::KeeperCore>(std::move(executor), std::move(options), std::move(log))) {}
-
-NNI_INLINE Keeper::~Keeper() { core_->stop(); }
-
-NNI_INLINE void Keeper::recover() { core_->recover(); }
-
-NNI_INLINE awaitable<void> Keeper::open() {
-  core_->open();
-  return core_->open_channel();
+    : executor_(std::move(executor)),
+      options_(std::move(options)),
+      log_(std::move(log)),
+      spool_(options_.files),
+      kill_timer_(executor_),
+      write_timer_(executor_) {
+  surroundings_.experiment = options_.experiment;
+  surroundings_.platform = options_.platform;
+  surroundings_.reporter = options_.reporter;
+  surroundings_.trials = trials_directory(options_.directory, options_.environment).string();
 }
 
-NNI_INLINE void Keeper::inherit(const std::vector<std::string>& environment) { core_->inherit(environment); }
-NNI_INLINE void Keeper::define(JobTemplate job) { core_->define(std::move(job)); }
-NNI_INLINE bool Keeper::enter_life(const std::string& life) { return core_->enter_life(life); }
-NNI_INLINE std::string Keeper::start(StartOrder order) { return core_->start(std::move(order)); }
-NNI_INLINE void Keeper::kill(RunId run, StopReason why) { core_->kill(run, why); }
-NNI_INLINE void Keeper::kill_all(StopReason why) { core_->kill_all(why); }
+NNI_INLINE std::shared_ptr<Keeper> Keeper::create(
+    boost::asio::any_io_executor executor, KeeperOptions options, Log log) {
+  return make_owner(std::shared_ptr<Keeper>(new Keeper(std::move(executor), std::move(options), std::move(log))));
+}
+
+NNI_INLINE Keeper::~Keeper() {
+  if (trials_ >= 0) ::close(trials_);
+}
+
+NNI_INLINE void Keeper::open() {
+  reaper_.emplace(executor_, options_.scope, [this](const process::Exit& exit) { ended(exit); });
+  channel::ServerOptions limits;
+  limits.environment = options_.environment;
+  channel_ = channel::Server::create(
+      executor_, limits, [this](channel::Message message) { received(std::move(message)); }, log_);
+  channel_->open();
+  flush_soon();  // what `recover` found
+}
+
+NNI_INLINE void Keeper::stop() {
+  closed_ = true;
+  reaper_.reset();
+  if (channel_) channel_->stop();
+  kill_timer_.cancel();
+  write_timer_.cancel();
+  listener_ = nullptr;
+  trouble_listener_ = nullptr;
+  deferral_listener_ = nullptr;
+  idle_listener_ = nullptr;
+}
+
+NNI_INLINE void Keeper::inherit(const std::vector<std::string>& environment) {
+  inherited_ = environment;
+  jobs_.clear();  // templates are sent again by whoever sends an environment
+}
+
+NNI_INLINE void Keeper::define(JobTemplate job) {
+  const std::uint64_t id = job.id;
+  jobs_[id] = std::make_shared<PreparedJob>(std::move(job), inherited_, surroundings_);
+}
+
 NNI_INLINE void Keeper::stop_by_signal() {
-  core_->stopped_by_signal_ = true;
-  core_->kill_all(StopReason::experiment_end);
+  stopped_by_signal_ = true;
+  kill_all(StopReason::experiment_end);
 }
-NNI_INLINE void Keeper::send(RunId run, std::string record) { core_->send(run, std::move(record)); }
-NNI_INLINE void Keeper::acknowledge(const std::vector<AcknowledgedRange>& ranges) { core_->acknowledge(ranges); }
-NNI_INLINE void Keeper::on_records(Listener listener) { core_->listener_ = std::move(listener); }
-NNI_INLINE void Keeper::on_trouble(TroubleListener listener) { core_->on_trouble(std::move(listener)); }
 
-NNI_INLINE void Keeper::on_deferred(DeferralListener listener) { core_->deferral_listener_ = std::move(listener); }
+NNI_INLINE void Keeper::on_trouble(TroubleListener listener) {
+  trouble_listener_ = std::move(listener);
+  if (trouble_listener_ && !trouble_.empty()) trouble_listener_(trouble_);
+}
 
 NNI_INLINE void Keeper::on_idle(std::function<void()> listener) {
-  core_->idle_listener_ = std::move(listener);
-  core_->check_idle();
-}
-
-NNI_INLINE Welcome Keeper::welcome() const { return core_->welcome(); }
-NNI_INLINE std::uint64_t Keeper::replay(std::uint64_t from, std::size_t max_bytes, std::string& out) {
-  return core_->replay(from, max_bytes, out);
-}
-NNI_INLINE std::uint64_t Keeper::written_end() const noexcept { return core_->spool_.written_end(); }
-NNI_INLINE std::size_t Keeper::live() const noexcept { return core_->live(); }
-NNI_INLINE std::size_t Keeper::unacknowledged() const noexcept { return core_->spool_.unacknowledged(); }
-NNI_INLINE unsigned short Keeper::port() const noexcept {
-  return core_->channel_ ? core_->channel_->port() : static_cast<unsigned short>(0);
-}
-NNI_INLINE awaitable<void> Keeper::close() { return core_->close(); }
-
-NNI_INLINE std::filesystem::path keeper_directory(const std::filesystem::path& experiment_directory) {
-  return experiment_directory / "keeper";
-}
-
-NNI_INLINE std::filesystem::path trials_directory(
-    const std::filesystem::path& experiment_directory, std::string_view environment) {
-  return experiment_directory / "environments" / environment / "trials";
+  idle_listener_ = std::move(listener);
+  check_idle();
 }
 
 }  // namespace nni::keeper

@@ -1,6 +1,9 @@
 #pragma once
 
-#include <nni/keeper/process/keeper_core.hpp>
+/// @file
+/// Bodies of `Keeper`: recovery, lives of the experiment, records. Included by keeper_inl.hpp.
+
+#include <nni/keeper/process/keeper.hpp>
 
 #if NNI_WITH_PROCESS
 
@@ -22,16 +25,20 @@
 #include <nni/keeper/process/left_over.hpp>
 #include <nni/process/group.hpp>
 
-namespace nni::keeper::detail {
+namespace nni::keeper {
+
+namespace detail {
 
 inline constexpr std::chrono::seconds write_retry{1};
 
 /// Room for this many bytes of records is kept between turns.
 inline constexpr std::size_t worth_freeing = 1024 * 1024;
 
+}  // namespace detail
+
 // ---- begin and end ----------------------------------------------------------------------------------------------
 
-NNI_INLINE void KeeperCore::recover() {
+NNI_INLINE void Keeper::recover() {
   namespace fs = std::filesystem;
   const fs::path own = keeper_directory(options_.directory);
   files::System& system = *options_.files;
@@ -108,8 +115,8 @@ NNI_INLINE void KeeperCore::recover() {
                              " trials are lost, " + std::to_string(left_over.size()) + " processes were killed");
 }
 
-NNI_INLINE awaitable<void> KeeperCore::close() {
-  const std::shared_ptr<KeeperCore> keep = shared_from_this();
+NNI_INLINE awaitable<void> Keeper::close() {
+  const std::shared_ptr<Keeper> keep = shared_from_this();
   if (channel_) {
     auto closing = channel_->close();
     co_await std::move(closing);
@@ -125,7 +132,7 @@ NNI_INLINE awaitable<void> KeeperCore::close() {
 
 // ---- lives of the experiment ------------------------------------------------------------------------------------
 
-NNI_INLINE void KeeperCore::read_life() {
+NNI_INLINE void Keeper::read_life() {
   const std::filesystem::path path = keeper_directory(options_.directory) / "life";
   files::File file;
   boost::system::error_code failure = file.open(path, files::Access::read, options_.files);
@@ -138,7 +145,7 @@ NNI_INLINE void KeeperCore::read_life() {
   while (life_.ends_with('\n')) life_.pop_back();
 }
 
-NNI_INLINE bool KeeperCore::enter_life(const std::string& life) {
+NNI_INLINE bool Keeper::enter_life(const std::string& life) {
   if (life == life_) return true;
   if (!runs_.empty()) return false;
   const std::filesystem::path own = keeper_directory(options_.directory);
@@ -162,7 +169,7 @@ NNI_INLINE bool KeeperCore::enter_life(const std::string& life) {
 
 // ---- records ----------------------------------------------------------------------------------------------------
 
-NNI_INLINE std::uint64_t KeeperCore::append(Record record, bool keep) {
+NNI_INLINE std::uint64_t Keeper::append(Record record, bool keep) {
   const std::uint64_t position = spool_.next_position();
   const std::size_t at = frames_.size();
   try {
@@ -177,7 +184,7 @@ NNI_INLINE std::uint64_t KeeperCore::append(Record record, bool keep) {
   return position;
 }
 
-NNI_INLINE void KeeperCore::flush_soon() {
+NNI_INLINE void Keeper::flush_soon() {
   if (flush_posted_ || !trouble_.empty()) return;
   flush_posted_ = true;
   boost::asio::post(executor_, [self = shared_from_this()] {
@@ -186,7 +193,7 @@ NNI_INLINE void KeeperCore::flush_soon() {
   });
 }
 
-NNI_INLINE void KeeperCore::flush() {
+NNI_INLINE void Keeper::flush() {
   if (closed_) return;
   if (const int error = spool_.flush()) {
     // Nothing is told before it is written, so trials and manager wait with us.
@@ -196,7 +203,7 @@ NNI_INLINE void KeeperCore::flush() {
       log_.error("keeper", trouble_);
       if (trouble_listener_) trouble_listener_(trouble_);
     }
-    write_timer_.expires_after(write_retry);
+    write_timer_.expires_after(detail::write_retry);
     write_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& failure) {
       if (!failure) self->flush();
     });
@@ -216,18 +223,18 @@ NNI_INLINE void KeeperCore::flush() {
   if (listener_ && frames_from_ != end) listener_(frames_, frames_from_, end);
   frames_from_ = end;
   frames_.clear();
-  if (frames_.capacity() > worth_freeing) frames_.shrink_to_fit();
+  if (frames_.capacity() > detail::worth_freeing) frames_.shrink_to_fit();
   spool_.tidy();
   check_idle();
 }
 
-NNI_INLINE std::uint64_t KeeperCore::replay(std::uint64_t from, std::size_t max_bytes, std::string& out) {
+NNI_INLINE std::uint64_t Keeper::replay(std::uint64_t from, std::size_t max_bytes, std::string& out) {
   return spool_.read(from, max_bytes, [&out](std::uint64_t position, std::string_view payload) {
     append_frame(out, FrameType::record, position, [payload, &out](Writer&) { out.append(payload); });
   });
 }
 
-NNI_INLINE Welcome KeeperCore::welcome() const {
+NNI_INLINE Welcome Keeper::welcome() const {
   Welcome result;
   result.boot = process::boot_id();
   result.pid = static_cast<std::uint64_t>(::getpid());
@@ -245,6 +252,6 @@ NNI_INLINE Welcome KeeperCore::welcome() const {
   return result;
 }
 
-}  // namespace nni::keeper::detail
+}  // namespace nni::keeper
 
 #endif  // NNI_WITH_PROCESS

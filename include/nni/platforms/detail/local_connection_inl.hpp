@@ -169,13 +169,12 @@ NNI_INLINE awaitable<bool> LocalCore::try_once() {
 
 NNI_INLINE awaitable<bool> LocalCore::try_direct() {
   if (!own_keeper_) {
-    auto fresh = std::make_unique<keeper::Keeper>(context_->executor(), keeper_options(), context_->log());
+    auto fresh = keeper::Keeper::create(context_->executor(), keeper_options(), context_->log());
     RecoverKeeper work;
     work.keeper = fresh.get();
     auto recovering = async::offload(*context_, std::move(work));
     co_await std::move(recovering);
-    auto opening = fresh->open();
-    co_await std::move(opening);
+    fresh->open();
     own_keeper_ = std::move(fresh);
   }
   auto greeting = greet_own_keeper();

@@ -161,7 +161,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   async::event connection_changed_;
   std::uint64_t seen_end_ = 0;  // records before this position were told
 
-  std::unique_ptr<keeper::Keeper> own_keeper_;
+  std::shared_ptr<keeper::Keeper> own_keeper_;
   std::shared_ptr<keeper::Connection> own_connection_;
 
   std::unordered_map<RunId, TrackedPtr> runs_;

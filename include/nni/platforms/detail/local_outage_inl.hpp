@@ -202,12 +202,12 @@ NNI_INLINE awaitable<void> LocalCore::finish() {
 NNI_INLINE awaitable<void> LocalCore::end_left_over() {
   std::string failure;
   try {
-    keeper::Keeper next(context_->executor(), keeper_options(), context_->log());
+    const auto next = keeper::Keeper::create(context_->executor(), keeper_options(), context_->log());
     RecoverKeeper work;
-    work.keeper = &next;
+    work.keeper = next.get();
     auto recovering = async::offload(*context_, std::move(work));
     co_await std::move(recovering);
-    auto closing = next.close();
+    auto closing = next->close();
     co_await std::move(closing);
   } catch (const Error& error) {
     failure = error.what();

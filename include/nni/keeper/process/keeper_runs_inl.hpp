@@ -1,6 +1,9 @@
 #pragma once
 
-#include <nni/keeper/process/keeper_core.hpp>
+/// @file
+/// Bodies of `Keeper`: orders, processes and what they report. Included by keeper_inl.hpp.
+
+#include <nni/keeper/process/keeper.hpp>
 
 #if NNI_WITH_PROCESS
 
@@ -24,7 +27,9 @@
 #include <nni/files/open.hpp>
 #include <nni/process/group.hpp>
 
-namespace nni::keeper::detail {
+namespace nni::keeper {
+
+namespace detail {
 
 /// So many starts per turn of the loop: each blocks it until the program runs, and messages must not wait for all.
 inline constexpr int starts_per_turn = 4;
@@ -39,9 +44,38 @@ NNI_INLINE void signal_trial(pid_t first, int signal) noexcept {
   if (::getpgid(first) != first) ::kill(first, signal);
 }
 
+}  // namespace detail
+
 // ---- orders -----------------------------------------------------------------------------------------------------
 
-NNI_INLINE void KeeperCore::pump_soon() {
+NNI_INLINE std::string Keeper::start(StartOrder order) {
+  const auto [at, fresh] = runs_.try_emplace(order.run);
+  const std::size_t record = std::hash<std::string>()(order.record);
+  if (!fresh && at->second.record == record) return {};
+  if (!fresh)
+    return "run " + to_string(order.run) + " of experiment \"" + options_.experiment +
+           "\" was ordered, and lives with other parameters in process " + std::to_string(at->second.process.pid) +
+           "; stop that one first";
+  at->second.record = record;
+  // The template that its number names now: by the turn of the order it may name another one.
+  const auto job = jobs_.find(order.job);
+  std::shared_ptr<PreparedJob> prepared = job == jobs_.end() ? nullptr : job->second;
+  orders_.push_back(Waiting{std::move(order), std::move(prepared)});
+  pump_soon();
+  return {};
+}
+
+NNI_INLINE void Keeper::send(RunId run, std::string record) {
+  const auto found = runs_.find(run);
+  if (!channel_ || found == runs_.end()) return;
+  ++found->second.phases;
+  if (found->second.process.pid == 0)
+    found->second.early.push_back(std::move(record));
+  else
+    channel_->send(run, std::move(record));
+}
+
+NNI_INLINE void Keeper::pump_soon() {
   if (pumping_ || orders_.empty()) return;
   pumping_ = true;
   boost::asio::post(executor_, [self = shared_from_this()] {
@@ -50,8 +84,8 @@ NNI_INLINE void KeeperCore::pump_soon() {
   });
 }
 
-NNI_INLINE void KeeperCore::pump() {
-  for (int count = 0; count < starts_per_turn && !orders_.empty(); ++count) {
+NNI_INLINE void Keeper::pump() {
+  for (int count = 0; count < detail::starts_per_turn && !orders_.empty(); ++count) {
     const Waiting next = std::move(orders_.front());
     orders_.pop_front();
     launch(next);
@@ -59,7 +93,7 @@ NNI_INLINE void KeeperCore::pump() {
   pump_soon();
 }
 
-NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
+NNI_INLINE void Keeper::launch(const Waiting& waiting) {
   const StartOrder& order = waiting.order;
   if (closed_ || !waiting.job) return fail_start(order.run, "its job template is not known to the keeper");
   PreparedJob& prepared = *waiting.job;
@@ -111,12 +145,12 @@ NNI_INLINE void KeeperCore::launch(const Waiting& waiting) {
   reaper_->watch(run.process.pid);
 }
 
-NNI_INLINE void KeeperCore::fail_start(RunId run, std::string reason) {
+NNI_INLINE void Keeper::fail_start(RunId run, std::string reason) {
   record_end(run, runs_.at(run), JobEnd(EndKind::not_started, 0, std::move(reason)));
 }
 
 // As if the order had never come: no record, and no directory, by which a run that has begun is recognized.
-NNI_INLINE void KeeperCore::defer_start(RunId run, const std::string& name, bool remove, const std::string& reason) {
+NNI_INLINE void Keeper::defer_start(RunId run, const std::string& name, bool remove, const std::string& reason) {
   log_.warning("keeper", "run " + to_string(run) + " cannot be started now: " + reason);
   if (remove) {
     for (const char* const file : {"/trial.stdout", "/trial.stderr"}) ::unlinkat(trials_, (name + file).c_str(), 0);
@@ -128,7 +162,7 @@ NNI_INLINE void KeeperCore::defer_start(RunId run, const std::string& name, bool
   check_idle();
 }
 
-NNI_INLINE void KeeperCore::kill(RunId run, StopReason why) {
+NNI_INLINE void Keeper::kill(RunId run, StopReason why) {
   const auto found = runs_.find(run);
   if (found == runs_.end() || found->second.killed || found->second.settling) return;
   Run& state = found->second;
@@ -145,19 +179,19 @@ NNI_INLINE void KeeperCore::kill(RunId run, StopReason why) {
     return;
   state.killed = why;
   state.below = process::descendants(state.process.pid);
-  signal_trial(state.process.pid, SIGINT);
+  detail::signal_trial(state.process.pid, SIGINT);
   overdue_.emplace_back(std::chrono::steady_clock::now() + options_.grace, run);
   arm_kill_timer();
 }
 
-NNI_INLINE void KeeperCore::kill_all(StopReason why) {
+NNI_INLINE void Keeper::kill_all(StopReason why) {
   std::vector<RunId> all;
   all.reserve(runs_.size());
   for (const auto& entry : runs_) all.push_back(entry.first);
   for (const RunId run : all) kill(run, why);
 }
 
-NNI_INLINE void KeeperCore::arm_kill_timer() {
+NNI_INLINE void Keeper::arm_kill_timer() {
   if (kill_timer_armed_ || overdue_.empty()) return;
   kill_timer_armed_ = true;
   kill_timer_.expires_at(overdue_.front().first);
@@ -169,7 +203,7 @@ NNI_INLINE void KeeperCore::arm_kill_timer() {
   });
 }
 
-NNI_INLINE void KeeperCore::kill_overdue() {
+NNI_INLINE void Keeper::kill_overdue() {
   const SteadyPoint now = std::chrono::steady_clock::now();
   while (!overdue_.empty() && overdue_.front().first <= now) {
     const auto found = runs_.find(overdue_.front().second);
@@ -178,11 +212,11 @@ NNI_INLINE void KeeperCore::kill_overdue() {
     Run& run = found->second;
     run.how_killed = "did not end within " + to_string(options_.grace) + " of SIGINT and was killed";
     for (const process::Identity& process : process::descendants(run.process.pid)) run.below.push_back(process);
-    signal_trial(run.process.pid, SIGKILL);
+    detail::signal_trial(run.process.pid, SIGKILL);
   }
 }
 
-NNI_INLINE void KeeperCore::acknowledge(const std::vector<AcknowledgedRange>& ranges) {
+NNI_INLINE void Keeper::acknowledge(const std::vector<AcknowledgedRange>& ranges) {
   for (const AcknowledgedRange& range : ranges) {
     spool_.acknowledge(range.first, range.count);
     if (finals_.empty() && starts_of_ends_.empty()) continue;
@@ -202,7 +236,7 @@ NNI_INLINE void KeeperCore::acknowledge(const std::vector<AcknowledgedRange>& ra
 
 // ---- what happens -----------------------------------------------------------------------------------------------
 
-NNI_INLINE void KeeperCore::ended(const process::Exit& exit) {
+NNI_INLINE void Keeper::ended(const process::Exit& exit) {
   const auto known = pids_.find(exit.pid);
   if (known == pids_.end()) return;  // an orphan that was adopted
   const RunId run = known->second;
@@ -238,7 +272,7 @@ NNI_INLINE void KeeperCore::ended(const process::Exit& exit) {
 }
 
 /// What a trial left in other groups and without a parent, told by the variable that it was started with.
-NNI_INLINE std::vector<process::Identity> KeeperCore::strays_of(RunId run) const {
+NNI_INLINE std::vector<process::Identity> Keeper::strays_of(RunId run) const {
   constexpr std::string_view variable = "NNI_OUTPUT_DIR";
   const std::string directory = surroundings_.trials + "/" + to_string(run);
   std::vector<process::Identity> found;
@@ -254,11 +288,11 @@ NNI_INLINE std::vector<process::Identity> KeeperCore::strays_of(RunId run) const
   return found;
 }
 
-NNI_INLINE awaitable<void> KeeperCore::settle_and_end(RunId run, JobEnd end, bool by_sigterm) {
-  const std::shared_ptr<KeeperCore> keep = shared_from_this();
+NNI_INLINE awaitable<void> Keeper::settle_and_end(RunId run, JobEnd end, bool by_sigterm) {
+  const std::shared_ptr<Keeper> keep = shared_from_this();
   if (by_sigterm && !stopped_by_signal_) {
     boost::asio::steady_timer own_signal(executor_);
-    own_signal.expires_after(shutdown_spread);
+    own_signal.expires_after(detail::shutdown_spread);
     co_await own_signal.async_wait(boost::asio::use_awaitable);
   }
   if (by_sigterm && stopped_by_signal_) {
@@ -271,7 +305,7 @@ NNI_INLINE awaitable<void> KeeperCore::settle_and_end(RunId run, JobEnd end, boo
   if (!closed_) record_end(run, runs_.at(run), std::move(end));
 }
 
-NNI_INLINE void KeeperCore::record_end(RunId run, Run& state, JobEnd end) {
+NNI_INLINE void Keeper::record_end(RunId run, Run& state, JobEnd end) {
   Record record(Record::Kind::ended, run, wall_now());
   record.process = state.process;
   record.started = state.started;
@@ -284,7 +318,7 @@ NNI_INLINE void KeeperCore::record_end(RunId run, Run& state, JobEnd end) {
   runs_.erase(run);
 }
 
-NNI_INLINE void KeeperCore::received(channel::Message message) {
+NNI_INLINE void Keeper::received(channel::Message message) {
   const auto found = runs_.find(message.run);
   if (found == runs_.end()) return;
   NNI_CRASH_POINT("keeper: message received");
@@ -314,6 +348,6 @@ NNI_INLINE void KeeperCore::received(channel::Message message) {
   for (std::uint64_t position = first; position < spool_.next_position(); ++position) finals_[position] = final;
 }
 
-}  // namespace nni::keeper::detail
+}  // namespace nni::keeper
 
 #endif  // NNI_WITH_PROCESS
