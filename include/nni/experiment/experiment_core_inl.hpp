@@ -90,7 +90,7 @@ NNI_LAZY_BODY LedgerOptions ExperimentCore::ledger_options() const {
   settings.backoff = Backoff{options_.retry_backoff, options_.retry_backoff_limit};
   settings.seed = Seed{seed_};
   settings.every_final = policies_->facts().hears_every_final;
-  if (policies_->capabilities().durable_submit) settings.submit_strength = Strength::synced;
+  if (policies_->capabilities().durable_submit) settings.submit_durability = Durability::synced;
   return settings;
 }
 

@@ -32,13 +32,13 @@ struct LedgerOptions {
   Objectives objectives{};                                               ///< which final results are better
   std::size_t concurrency = 1;                                           ///< live runs at most, 1 or more
   std::uint64_t max_trials = std::numeric_limits<std::uint64_t>::max();  ///< trials ever ordered
-  std::uint32_t max_losses = 3;                  ///< runs that may be lost before the trial fails, without retries
-  std::uint32_t max_retries = 0;                 ///< further attempts of a trial, after a pause each; 0: none
-  RetryOn retry_on = RetryOn::losses;            ///< which ends they follow
-  Backoff backoff{};                             ///< the pauses before them
-  Seed seed{};                                   ///< moves the pauses a little
-  Strength submit_strength = Strength::written;  ///< what an intent waits for
-  Strength outcome_strength = Strength::now;     ///< what telling the advisor of an end waits for
+  std::uint32_t max_losses = 3;        ///< runs that may be lost before the trial fails, without retries
+  std::uint32_t max_retries = 0;       ///< further attempts of a trial, after a pause each; 0: none
+  RetryOn retry_on = RetryOn::losses;  ///< which ends they follow
+  Backoff backoff{};                   ///< the pauses before them
+  Seed seed{};                         ///< moves the pauses a little
+  Durability submit_durability = Durability::written;  ///< what an intent waits for
+  Durability outcome_durability = Durability::none;    ///< what telling the advisor of an end waits for
   /// Runs that could not start, one after the other and before any did what shows that runs can, after which no other
   /// starts; 0: no limit.
   std::uint32_t max_failed_starts = 0;

@@ -81,7 +81,7 @@ NNI_INLINE void Ledger::intend(TrialId id, TrialJobForm form, TimePoint now, Tra
   form.run = trial.run;
   form.parameter = trial.detail.parameter;
   form.parameters = trial.detail.parameters;
-  out.effects.emplace_back(options_.submit_strength, Submit{std::move(form)});
+  out.effects.emplace_back(options_.submit_durability, Submit{std::move(form)});
 }
 
 NNI_INLINE void Ledger::refuse(TrialId id, std::string reason, TimePoint now, Transition& out) {
@@ -131,7 +131,7 @@ NNI_INLINE void Ledger::message(TrialMessage what, Transition& out) {
   take_up(what.metric.run);
   if (what.kind == TrialMessage::Kind::garbage) {
     ++counts_.garbage;
-    out.effects.emplace_back(Strength::now, Acknowledge{what.receipt});
+    out.effects.emplace_back(Durability::none, Acknowledge{what.receipt});
     return;
   }
   metric(std::move(what.metric), what.receipt, out);
@@ -162,17 +162,17 @@ NNI_INLINE std::string Ledger::cannot_start() const {
 NNI_INLINE void Ledger::metric(Metric what, Receipt receipt, Transition& out) {
   Trial* trial = find_live(what.run);
   const bool is_final = what.kind == MetricKind::final;
-  const Strength strength = is_final ? Strength::synced : Strength::written;
+  const Durability durability = is_final ? Durability::synced : Durability::written;
   if (!trial) {
     // It is kept all the same if a store can know the trial, which must not wait for ever.
     ++counts_.late;
     const bool ordered = what.run.trial.number != 0 && what.run.trial.number <= counts_.ordered;
     if (!ordered) {
-      out.effects.emplace_back(Strength::now, Acknowledge{receipt});
+      out.effects.emplace_back(Durability::none, Acknowledge{receipt});
       return;
     }
     out.records.emplace_back(std::in_place_type<MetricReceived>, std::move(what));
-    out.effects.emplace_back(strength, Acknowledge{receipt});
+    out.effects.emplace_back(durability, Acknowledge{receipt});
     return;
   }
   // A second delivery of what was recorded changes nothing, but the sender still needs its answer.
@@ -184,9 +184,9 @@ NNI_INLINE void Ledger::metric(Metric what, Receipt receipt, Transition& out) {
       const std::optional<double> number = what.scalar();
       if (number && std::isfinite(*number)) trial->last_number = number;
     }
-    if (!is_later || options_.every_final) out.effects.emplace_back(Strength::now, ReportMetric{std::move(what)});
+    if (!is_later || options_.every_final) out.effects.emplace_back(Durability::none, ReportMetric{std::move(what)});
   }
-  out.effects.emplace_back(strength, Acknowledge{receipt});
+  out.effects.emplace_back(durability, Acknowledge{receipt});
 }
 
 // Told by this manager, or by the one before, which the service remembers.
@@ -219,8 +219,8 @@ NNI_INLINE void Ledger::ended(const JobEnded& what, bool with_manager, Transitio
   const std::optional<StopReason> stopped = stop_reason(*trial, what.end);
   if (!stopped) judge_start(what.end);
   if (std::exchange(trial->holds_place, false))
-    out.effects.emplace_back(Strength::now, Release{std::exchange(trial->placement, {})});
-  out.effects.emplace_back(Strength::written, Forget{what.run});
+    out.effects.emplace_back(Durability::none, Release{std::exchange(trial->placement, {})});
+  out.effects.emplace_back(Durability::written, Forget{what.run});
   const bool stops_with_experiment = stopped == StopReason::experiment_end;
   if (stopped && !stops_with_experiment) return finish(*trial, status_of(*stopped), what.end, what.at, out);
   if (trial->detail.final_value && (stops_with_experiment || what.end.kind == EndKind::lost)) {
@@ -268,7 +268,7 @@ NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at,
     trial.detail.message =
         "waits " + to_string(pause) + " before retry " + std::to_string(trial.retries) + " of " +
         std::to_string(options_.max_retries) + (end.message.empty() ? "" : "; before: " + end.message);
-    out.effects.emplace_back(Strength::now, RetryLater{trial.detail.trial, pause});
+    out.effects.emplace_back(Durability::none, RetryLater{trial.detail.trial, pause});
   } else {
     stand_in_line(trial.detail.trial);
   }
@@ -289,12 +289,12 @@ NNI_INLINE void Ledger::finish(Trial& trial, TrialJobStatus status, JobEnd end, 
   record.retries = trial.retries;
   record.losses = trial.losses;
   out.records.emplace_back(std::move(record));
-  out.effects.emplace_back(options_.outcome_strength, ReportOutcome{outcome_of(trial.detail, trial.last_number)});
+  out.effects.emplace_back(options_.outcome_durability, ReportOutcome{outcome_of(trial.detail, trial.last_number)});
   ++counts_.finished;
   ++counts_.by_status[static_cast<std::size_t>(status)];
   exhausted_ = false;
   const auto node = trials_.extract(trial.detail.trial);
-  out.effects.emplace_back(Strength::now, Announce{std::move(node.mapped().detail)});
+  out.effects.emplace_back(Durability::none, Announce{std::move(node.mapped().detail)});
 }
 
 NNI_INLINE void Ledger::cancel(TrialId id, StopReason why, TimePoint now, Transition& out) {
@@ -307,7 +307,7 @@ NNI_INLINE void Ledger::cancel(TrialId id, StopReason why, TimePoint now, Transi
     // Behind the submission of the same run, which waits for the same strength; behind nothing when that is over: who
     // stops must not wait until a disk has space.
     const bool begun = trial.detail.status == TrialJobStatus::running;
-    out.effects.emplace_back(begun ? Strength::now : options_.submit_strength, Cancel{trial.run, why});
+    out.effects.emplace_back(begun ? Durability::none : options_.submit_durability, Cancel{trial.run, why});
     return;
   }
   if (why == StopReason::experiment_end) return;

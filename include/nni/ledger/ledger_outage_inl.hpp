@@ -31,7 +31,7 @@ NNI_INLINE void Ledger::put_back(Trial& trial, const JobEnded& what, Transition&
   --counts_.live;
   trial.submitted = false;
   if (std::exchange(trial.holds_place, false))
-    out.effects.emplace_back(Strength::now, Release{std::exchange(trial.placement, {})});
+    out.effects.emplace_back(Durability::none, Release{std::exchange(trial.placement, {})});
   trial.detail.status = TrialJobStatus::waiting;
   trial.detail.message = what.end.message;
   trial.deferred = true;

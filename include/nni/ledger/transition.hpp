@@ -12,11 +12,11 @@
 
 namespace nni {
 
-/// How strongly the records of a transition must be kept before an effect may happen.
-enum class Strength : std::uint8_t {
-  now,      ///< at once
-  written,  ///< survives a kill of this process
-  synced    ///< survives a loss of power
+/// The durability that the records of a transition must reach before an effect is performed.
+enum class Durability : std::uint8_t {
+  none,     ///< the effect does not wait for its records
+  written,  ///< the records survive a kill of this process
+  synced    ///< the records survive a loss of power
 };
 
 /// Submit a run to the training service.
@@ -116,9 +116,9 @@ class Effect {
   Effect() = default;
   /// @param strength  of the records of its transition
   /// @param what      is to be done then
-  Effect(Strength strength, Action what) : waits_for(strength), action(std::move(what)) {}
-  Strength waits_for = Strength::now;  ///< how strongly the records of its transition must be kept before
-  Action action;                       ///< what is to be done then
+  Effect(Durability strength, Action what) : waits_for(strength), action(std::move(what)) {}
+  Durability waits_for = Durability::none;  ///< how strongly the records of its transition must be kept before
+  Action action;                            ///< what is to be done then
 };
 
 /// What a step of the ledger leads to: records to keep, then effects to carry out, both in order.

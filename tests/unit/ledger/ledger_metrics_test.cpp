@@ -95,12 +95,12 @@ TEST_CASE("ledger: a trial gets its answer when its value is kept", "[ledger]") 
 
   SECTION("an intermediate value is written first") {
     table.report(run, MetricKind::intermediate, 0, "0.1", 41);
-    CHECK(table.strength<Acknowledge>() == Strength::written);
+    CHECK(table.durability<Acknowledge>() == Durability::written);
     CHECK(table.effects<Acknowledge>()[0]->receipt.value == 41);
   }
   SECTION("a final value is synced first") {
     table.report(run, MetricKind::final, 0, "0.1");
-    CHECK(table.strength<Acknowledge>() == Strength::synced);
+    CHECK(table.durability<Acknowledge>() == Durability::synced);
   }
   SECTION("a second delivery is answered, but neither recorded nor told again") {
     table.report(run, MetricKind::intermediate, 0, "0.1");

@@ -114,12 +114,12 @@ TEST_CASE("ledger: who stops a run that has begun waits for no record, before th
   SECTION("begun") {
     run = table.running();
     table.ledger.cancel(run.trial, StopReason::user, at(4), table.out);
-    CHECK(table.strength<Cancel>() == Strength::now);
+    CHECK(table.durability<Cancel>() == Durability::none);
   }
   SECTION("not yet") {
     run = table.submit(table.order());
     table.ledger.cancel(run.trial, StopReason::user, at(4), table.out);
-    CHECK(table.strength<Cancel>() == table.strength<Submit>());
+    CHECK(table.durability<Cancel>() == table.durability<Submit>());
   }
 }
 

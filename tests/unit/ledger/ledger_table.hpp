@@ -56,7 +56,7 @@ struct Table {
   }
   /// How well the records must be kept before the first effect of this kind.
   template <class A>
-  Strength strength() const {
+  Durability durability() const {
     for (const Effect& effect : out.effects)
       if (std::holds_alternative<A>(effect.action)) return effect.waits_for;
     throw std::logic_error("there is no such effect");

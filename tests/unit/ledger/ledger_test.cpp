@@ -47,16 +47,16 @@ TEST_CASE("ledger: an intent is recorded before the submission, which waits unti
   REQUIRE(table.out.records.size() == 2);
   CHECK(std::get<TrialOrdered>(table.out.records[0]).parameters.text() == R"({"x":0.25})");
   CHECK(std::get<RunIntended>(table.out.records[1]).run == RunId{trial, 0});
-  CHECK(table.strength<Submit>() == Strength::written);
+  CHECK(table.durability<Submit>() == Durability::written);
   CHECK(table.submitted().front()->parameters.text() == R"({"x":0.25})");
 }
 
 TEST_CASE("ledger: a submission that leaves this machine waits for its intent to be synced", "[ledger]") {
-  Table table({.submit_strength = Strength::synced});
+  Table table({.submit_durability = Durability::synced});
 
   table.submit(table.order());
 
-  CHECK(table.strength<Submit>() == Strength::synced);
+  CHECK(table.durability<Submit>() == Durability::synced);
 }
 
 TEST_CASE("ledger: never more live runs than the concurrency", "[ledger]") {

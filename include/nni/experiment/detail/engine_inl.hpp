@@ -81,10 +81,10 @@ NNI_LAZY_BODY void Engine::apply(Transition& transition) {
   StorePosition position = last_;
   if (!transition.records.empty()) last_ = position = policies_->append(std::move(transition.records));
   for (Effect& effect : transition.effects) {
-    if (effect.waits_for == Strength::written) {
+    if (effect.waits_for == Durability::written) {
       written_.emplace_back(position, std::move(effect.action));
       written_changed_.notify();
-    } else if (effect.waits_for == Strength::synced) {
+    } else if (effect.waits_for == Durability::synced) {
       synced_.emplace_back(position, std::move(effect.action));
       synced_changed_.notify();
     } else {
