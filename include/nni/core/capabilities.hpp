@@ -4,20 +4,20 @@
 
 namespace nni {
 
-/// What a training service can do beyond the minimum.
+/// Abilities of a training service beyond the minimum.
 struct Capabilities {
-  bool multi_phase = false;       ///< a running trial can be sent further parameters
-  bool survives_manager = false;  ///< runs go on when this process dies, and can be adopted
+  bool multi_phase = false;       ///< a running trial accepts further parameters
+  bool survives_manager = false;  ///< runs survive the death of this process and can be adopted
   std::size_t max_in_flight =
-      1;                        ///< submissions and cancellations at the same time; 1: each is awaited before the next
-  bool needs_command = true;    ///< trials are commands, not callables
-  bool durable_submit = false;  ///< a submission leaves this machine: its intent must survive a loss of power first
+      1;                        ///< maximum number of concurrent submissions and cancellations; 1: one after the other
+  bool needs_command = true;    ///< trials are commands rather than callables
+  bool durable_submit = false;  ///< submissions leave this machine: the intent must be synced before
 };
 
-/// What an assessor says of a running trial.
+/// The verdict of an assessor on a running trial.
 enum class Verdict {
-  good,  ///< it may go on
-  bad    ///< it is stopped early
+  good,  ///< the trial continues
+  bad    ///< the trial is stopped early
 };
 
 }  // namespace nni

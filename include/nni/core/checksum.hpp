@@ -9,7 +9,7 @@ namespace nni {
 
 namespace detail {
 
-/// Row k holds what a byte does to the sum when k bytes follow it, so eight bytes are summed at a time.
+/// Lookup tables of CRC-32C, eight bytes at a time: row k is the contribution of a byte that k bytes follow.
 struct Crc32cTables {
   std::array<std::array<std::uint32_t, 256>, 8> rows{};
   constexpr Crc32cTables() noexcept {
@@ -27,10 +27,10 @@ inline constexpr Crc32cTables crc32c_tables;
 
 }  // namespace detail
 
-/// CRC-32C (Castagnoli) of some bytes.
+/// Returns the CRC-32C (Castagnoli) of some bytes.
 ///
-/// @param bytes  what is summed
-/// @param seed   the result for the bytes before, 0 at the start
+/// @param bytes  input
+/// @param seed   the result for the preceding bytes; 0 at the start
 /// Source: RFC 3720, appendix B.4, which also gives the values that the tests check.
 [[nodiscard]] constexpr std::uint32_t crc32c(std::string_view bytes, std::uint32_t seed = 0) noexcept {
   const auto& rows = detail::crc32c_tables.rows;

@@ -1,15 +1,15 @@
 #pragma once
 
 /// @file
-/// Named places at which tests kill the process. They exist only where `NNI_CRASH_POINTS` is 1, which is for tests;
-/// everywhere else the macros are nothing.
+/// Named points at which crash tests kill the process. They exist only where `NNI_CRASH_POINTS` is 1, which is for tests;
+/// everywhere else the macros expand to nothing.
 ///
-/// The environment says what happens:
+/// The environment selects the action:
 ///  - `NNI_CRASH_POINT=NAME#N` kills the process, with SIGKILL to itself, when it passes the point for the N-th time;
-///  - `NNI_CRASH_MARK=FILE` makes it happen once: the file is made first, and where it exists nothing is killed. Then
-///    `NNI_CRASH_POINT` may name several points, separated by `;`: each comes after the one before it, in the same or
+///  - `NNI_CRASH_MARK=FILE` kills once only: the file is created first, and no process is killed where it exists. Then
+///    `NNI_CRASH_POINT` may name several points, separated by `;`: they apply one after the other, in the same or
 ///    in a later process, with `FILE.0`, `FILE.1`, ... as marks;
-///  - `NNI_CRASH_TRACE=FILE` gets a line for each passage: the process and the name.
+///  - `NNI_CRASH_TRACE=FILE` receives a line for each passage: process id and name.
 ///
 /// Points in a keeper have names that begin with `keeper: `.
 
@@ -28,7 +28,7 @@
 
 namespace nni::detail {
 
-/// What the environment asks for, and how often each point was passed. One per process; any thread.
+/// The settings of the environment, and the passages of each point. One per process; thread-safe.
 class CrashPoints {
  public:
   static CrashPoints& instance() {
@@ -36,7 +36,7 @@ class CrashPoints {
     return *points;
   }
 
-  /// The process passes a point.
+  /// Records a passage of a point, and kills the process if it is the chosen one.
   void pass(std::string_view name) {
     const std::lock_guard lock(mutex_);
     if (trace_ >= 0) {
@@ -48,10 +48,10 @@ class CrashPoints {
     for (;;) ::pause();
   }
 
-  /// A point that is passed when the records that this thread is making are kept.
+  /// Defers a passage until the records that this thread is writing are durable.
   void note(std::string_view name) { noted().emplace_back(name); }
 
-  /// They are kept.
+  /// Passes the deferred points of this thread: its records are durable.
   void kept() {
     std::vector<std::string> names;
     names.swap(noted());
@@ -107,11 +107,11 @@ class CrashPoints {
 
 #else
 
-/// The process passes the named point.
+/// Passes the named point.
 #define NNI_CRASH_POINT(name) static_cast<void>(0)
-/// The named point is passed when the records that this thread is making are kept.
+/// Passes the named point once the records that this thread is writing are durable.
 #define NNI_CRASH_POINT_WHEN_KEPT(name) static_cast<void>(0)
-/// The records that this thread was making are kept.
+/// Passes the deferred points: the records of this thread are durable.
 #define NNI_CRASH_POINTS_KEPT() static_cast<void>(0)
 
 #endif

@@ -6,21 +6,21 @@
 
 namespace nni {
 
-/// Reads a decimal number, "inf" or "nan" as `std::from_chars` does, also where the standard library reads only integers
-/// that way (libc++ before 20).
+/// Parses a decimal number, "inf" or "nan" as `std::from_chars` does, even where the standard library supports integers
+/// only (libc++ before 20).
 ///
-/// @param first  where the number begins
+/// @param first  start of the number
 /// @param last   end of the text
 /// @param value  set to the nearest double; of a number that is too large or too small for one (`result_out_of_range`) to
-///               infinity or to zero, with its sign
-/// @param form   `fixed` takes no exponent
+///               infinity or to zero with its sign
+/// @param form   `fixed` accepts no exponent
 /// @returns      as of `std::from_chars`
 [[nodiscard]] std::from_chars_result read_decimal(
     const char* first, const char* last, double& value, std::chars_format form = std::chars_format::general);
 
 namespace detail {
 
-/// The same by the C library; what `read_decimal` falls back to.
+/// Parses with the C library: the fallback of `read_decimal`.
 [[nodiscard]] std::from_chars_result read_decimal_slowly(
     const char* first, const char* last, double& value, std::chars_format form);
 

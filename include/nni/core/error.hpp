@@ -16,26 +16,26 @@
 
 namespace nni {
 
-/// What went wrong, coarse enough for a program to decide by. Details are in the text of `Error`.
+/// Error codes, coarse enough for a program to branch on. Details are in the message of `Error`.
 enum class Errc {
   config_invalid = 1,    ///< an option, search space, command or file is wrong; nothing was started
-  not_authorised,        ///< credentials are missing or refused
+  not_authorized,        ///< credentials are missing or refused
   not_found,             ///< a file, record or endpoint does not exist
   already_exists,        ///< an experiment or file is in the way
   in_use,                ///< another process owns it (experiment directory, port)
   no_such_job,           ///< the platform does not know the job
   incompatible_storage,  ///< the platform cannot mount this storage
   resource_impossible,   ///< no machine can ever satisfy the request
-  timed_out,             ///< a limit on time was reached
-  connection_lost,       ///< the other side went away
-  protocol,              ///< the other side sent what it must not
+  timed_out,             ///< a time limit was exceeded
+  connection_lost,       ///< the peer closed the connection or is gone
+  protocol,              ///< the peer violated the protocol
   platform_rejected,     ///< the platform refused the request
   storage_failed,        ///< files could not be read or written
-  store_corrupt,         ///< the data store holds what this version cannot understand
+  store_corrupt,         ///< the data store holds records that this version cannot read
   spawn_failed,          ///< a process could not be started
   unsupported,           ///< valid, but not available here
   closed,                ///< used after close
-  internal               ///< a promise of the library itself was broken
+  internal               ///< an invariant of the library was violated
 };
 
 /// Conditions to decide whether to repeat a request: `error.code() == Condition::transient`.
@@ -57,25 +57,25 @@ struct boost::system::is_error_condition_enum<nni::Condition> : std::true_type {
 
 namespace nni {
 
-/// Category of `Errc`; its id is fixed, so codes from two binaries compare equal.
+/// Returns the category of `Errc`. Its id is fixed, so codes from two binaries compare equal.
 const boost::system::error_category& error_category() noexcept;
 
-/// Category of `Condition`.
+/// Returns the category of `Condition`.
 const boost::system::error_category& condition_category() noexcept;
 
-/// Found by argument-dependent lookup: turns an `Errc` into an error code.
+/// Converts an `Errc` into an error code; found by argument-dependent lookup.
 boost::system::error_code make_error_code(Errc code) noexcept;
 
-/// Found by argument-dependent lookup: turns a `Condition` into an error condition.
+/// Converts a `Condition` into an error condition; found by argument-dependent lookup.
 boost::system::error_condition make_error_condition(Condition condition) noexcept;
 
 /// An error that a person can act on.
 ///
-/// `what()` is one sentence: what happened, where, and what to do. It never holds a secret, and nothing that commands a
-/// terminal (see `printable`), whatever file or server its parts come from.
+/// `what()` is one sentence: what happened, where, and what to do. It contains no secrets and no terminal control
+/// sequences (see `printable`), whatever file or server its parts come from.
 class Error : public boost::system::system_error {
  public:
-  /// An error without text; it exists because `Result` needs one.
+  /// Creates an error without text, as `Result` requires.
   Error();
 
   /// @param code     for programs
@@ -86,74 +86,73 @@ class Error : public boost::system::system_error {
   /// @param message  for people; the text of `code` is appended to it
   Error(boost::system::error_code code, const std::string& message);
 
-  /// The sentence.
+  /// Returns the message.
   const char* what() const noexcept override { return message_.c_str(); }
 
-  /// The sentence as a string.
+  /// Returns the message as a string.
   const std::string& message() const noexcept { return message_; }
 
  private:
   std::string message_;
 };
 
-/// One thing that is wrong with an input.
+/// One problem of an input.
 struct Problem {
   std::string key;     ///< path of the key, for instance `space.lr.max`
-  std::string reason;  ///< what is wrong, the value, and what would be right
+  std::string reason;  ///< the problem, the value, and what is accepted
 };
 
-/// Everything that is wrong with an input, at once.
+/// All problems of an input at once.
 class ConfigError : public Error {
  public:
   /// @param problems  at least one
   explicit ConfigError(std::vector<Problem> problems);
 
-  /// The problems in the order in which they were found.
+  /// Returns the problems in the order in which they were found.
   const std::vector<Problem>& problems() const noexcept { return problems_; }
 
  private:
   std::vector<Problem> problems_;
 };
 
-/// Collects problems and throws them together.
+/// A collection of problems that are thrown together.
 class ProblemList {
  public:
   /// Records one problem.
   /// @param key     path of the option, for instance `space.lr`
-  /// @param reason  what is wrong, and what would be right
+  /// @param reason  the problem, and what is accepted
   void add(std::string key, std::string reason) { problems_.push_back({std::move(key), std::move(reason)}); }
 
-  /// Appends the problems of another check below a key.
-  /// @param prefix    stands before their keys, with a dot
-  /// @param problems  of the other check
+  /// Appends the problems of another check, with `prefix` and a dot before their keys.
   void add_all(std::string_view prefix, const std::vector<Problem>& problems);
 
-  /// True when nothing was recorded.
+  /// Returns true when nothing was recorded.
   bool empty() const noexcept { return problems_.empty(); }
 
-  /// The problems so far.
+  /// Returns the problems so far.
   const std::vector<Problem>& problems() const noexcept { return problems_; }
 
-  /// @throws ConfigError  when at least one problem was recorded
+  /// Throws the recorded problems, if any.
+  /// @throws ConfigError  if at least one problem was recorded
   void throw_if_any() const;
 
  private:
   std::vector<Problem> problems_;
 };
 
-/// A `ConfigError` with a single problem.
+/// Returns a `ConfigError` with a single problem.
 /// @param key     path of the option, for instance `max_trials`
-/// @param reason  what is wrong, and what would be right
+/// @param reason  the problem, and what is accepted
 ConfigError config_error(std::string key, std::string reason);
 
-/// True for an error whose code is transient and for `std::bad_alloc`: the same request may succeed later.
+/// Returns true if the same request may succeed later: the code is transient, or the error is `std::bad_alloc`.
 [[nodiscard]] bool is_transient(const std::exception& error) noexcept;
 
-/// True for a number of `errno` that is transient.
-/// @param number  as a system call left it in `errno`
+/// Returns true if an `errno` value is transient.
+/// @param number  value of `errno` after a system call
 [[nodiscard]] bool is_transient_errno(int number) noexcept;
 
-/// The text of an exception of any type, for records and logs.
+/// Returns the text of an exception of any type, for records and logs.
 std::string describe(std::exception_ptr failure);
 
 }  // namespace nni

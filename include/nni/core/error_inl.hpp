@@ -25,7 +25,7 @@ class ErrorCategory final : public boost::system::error_category {
   std::string message(int value) const override {
     switch (static_cast<Errc>(value)) {
       case Errc::config_invalid: return "configuration is invalid";
-      case Errc::not_authorised: return "not authorised";
+      case Errc::not_authorized: return "not authorized";
       case Errc::not_found: return "not found";
       case Errc::already_exists: return "already exists";
       case Errc::in_use: return "in use";
@@ -66,7 +66,7 @@ class ConditionCategory final : public boost::system::error_category {
     return static_cast<Condition>(value) == Condition::transient ? "transient" : "permanent";
   }
 
-  // Codes of the system do not know this category, so it says itself which of them it covers.
+  // System categories do not know this condition, so the condition itself decides on their codes.
   bool equivalent(const boost::system::error_code& code, int value) const noexcept override {
     const bool of_system =
         code.category() == boost::system::system_category() || code.category() == boost::system::generic_category();

@@ -12,21 +12,20 @@
 
 namespace nni::detail {
 
-/// Throws the exception that is being handled again, with the name of the function that it came from; a cancellation as
-/// it is.
-/// @param whose  for people: `the tuner's generate`
-[[noreturn]] void throw_named(std::string_view whose);
+/// Rethrows the current exception with the name of the function that threw it; a cancellation unchanged.
+/// @param function  readable name of the user's function: `the tuner's generate`
+[[noreturn]] void throw_named(std::string_view function);
 
-/// Calls a function that a user of the library wrote, a policy or a hook, so that its exceptions say whose they are.
-/// @param whose  for people: `the tuner's generate`
-/// @returns      what it returns
-/// @throws Error  with the name in front of the text of its exception, and with its code where it has one
+/// Calls a function of the user (a policy or a hook) and names it in any exception that it throws.
+/// @param function  readable name of the user's function: `the tuner's generate`
+/// @returns         its result
+/// @throws Error  with the name before the text of the original exception, and with its code if it has one
 template <class Call>
-decltype(auto) call_foreign(std::string_view whose, const Call& call) {
+decltype(auto) call_foreign(std::string_view function, const Call& call) {
   try {
     return call();
   } catch (...) {
-    throw_named(whose);
+    throw_named(function);
   }
 }
 

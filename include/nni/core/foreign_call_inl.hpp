@@ -4,8 +4,8 @@
 
 namespace nni::detail {
 
-NNI_INLINE void throw_named(std::string_view whose) {
-  const std::string threw = std::string(whose) + " threw ";
+NNI_INLINE void throw_named(std::string_view function) {
+  const std::string threw = std::string(function) + " threw ";
   try {
     throw;
   } catch (const boost::system::system_error& error) {
@@ -14,7 +14,7 @@ NNI_INLINE void throw_named(std::string_view whose) {
   } catch (const std::exception& error) {
     throw Error(Errc::internal, threw + "an exception: " + error.what());
   } catch (...) {
-    throw Error(Errc::internal, threw + "something that is no std::exception");
+    throw Error(Errc::internal, threw + "an object that is not a std::exception");
   }
 }
 

@@ -9,17 +9,17 @@
 
 namespace nni {
 
-/// Weight of a log line, with NNI's names.
+/// Severity of a log line, with NNI's names.
 enum class LogLevel {
   trace,    ///< every step
-  debug,    ///< for those who look for a fault
-  info,     ///< the course of things
-  warning,  ///< something went wrong and was dealt with
-  error,    ///< something went wrong and has consequences
-  critical  ///< the experiment cannot go on
+  debug,    ///< for debugging
+  info,     ///< normal operation
+  warning,  ///< a problem that was handled
+  error,    ///< a problem with consequences
+  critical  ///< the experiment cannot continue
 };
 
-/// Upper-case name as NNI's log files print it.
+/// Returns the upper-case name, as in NNI's log files.
 [[nodiscard]] constexpr std::string_view to_string(LogLevel level) noexcept {
   switch (level) {
     case LogLevel::trace: return "TRACE";
@@ -32,43 +32,43 @@ enum class LogLevel {
   return "INFO";
 }
 
-/// Where log lines go. The library itself never prints.
+/// Receiver of log lines. The library itself never prints.
 ///
-/// A sink is called on the executor of the experiment only, so it needs no lock; it must not block for long.
+/// A sink is called on the experiment's executor only, so it needs no lock; it must not block for long.
 ///
-/// @param level   weight of the line
+/// @param level   severity
 /// @param module  part of the library, for instance `keeper`
-/// @param text    one line without a newline, without secrets
+/// @param text    one line without a newline and without secrets
 using LogSink = std::function<void(LogLevel level, std::string_view module, std::string_view text)>;
 
 /// A logger with a threshold, cheap to copy and to pass down.
 class Log {
  public:
-  /// Says nothing.
+  /// Creates a logger that discards everything.
   Log() = default;
 
-  /// @param sink       receives lines at or above the threshold
-  /// @param threshold  lines below are dropped
+  /// @param sink       receives lines at or above `threshold`
+  /// @param threshold  lowest severity that is logged
   explicit Log(LogSink sink, LogLevel threshold = LogLevel::info) : sink_(std::move(sink)), threshold_(threshold) {}
 
-  /// True when a line of this weight would be written; use it before building costly text.
+  /// Returns true if a line of this severity would be written. Check it before building an expensive text.
   [[nodiscard]] bool wants(LogLevel level) const noexcept { return sink_ && level >= threshold_; }
 
-  /// Writes one line if it is heavy enough, in printable form.
-  /// @param level   its weight
-  /// @param module  who writes, for instance `keeper`
-  /// @param text    one line without its end; no secrets
+  /// Writes one line in printable form if its severity reaches the threshold.
+  /// @param level   severity
+  /// @param module  part of the library, for instance `keeper`
+  /// @param text    one line without a newline and without secrets
   void write(LogLevel level, std::string_view module, std::string_view text) const {
     if (wants(level)) sink_(level, module, printable(text));
   }
 
-  /// `write` with the weight `debug`; `module` and `text` as there.
+  /// Writes a line of severity `debug`; `module` and `text` as in `write`.
   void debug(std::string_view module, std::string_view text) const { write(LogLevel::debug, module, text); }
-  /// `write` with the weight `info`; `module` and `text` as there.
+  /// Writes a line of severity `info`; `module` and `text` as in `write`.
   void info(std::string_view module, std::string_view text) const { write(LogLevel::info, module, text); }
-  /// `write` with the weight `warning`; `module` and `text` as there.
+  /// Writes a line of severity `warning`; `module` and `text` as in `write`.
   void warning(std::string_view module, std::string_view text) const { write(LogLevel::warning, module, text); }
-  /// `write` with the weight `error`; `module` and `text` as there.
+  /// Writes a line of severity `error`; `module` and `text` as in `write`.
   void error(std::string_view module, std::string_view text) const { write(LogLevel::error, module, text); }
 
  private:

@@ -21,11 +21,11 @@
   inline
 #endif
 
-// `NNI_INLINE` stands before a body of a file whose name ends in `_inl.hpp`. `NNI_LAZY` stands before the declaration of a function that a small
-// program does not call, and `NNI_LAZY_BODY` before its body (`NNI_LAZY NNI_INLINE` where the body is the declaration):
-// where bodies are compiled once they mean nothing, in header-only mode they make a function template that nobody gives
-// arguments. g++ compiles every inline coroutine that it has read, used or not, and everything that it awaits; of other
-// inline functions it instantiates every template that they call. A template it compiles when somebody calls it.
+// `NNI_INLINE` precedes each body in a file whose name ends in _inl.hpp. `NNI_LAZY` precedes the declaration of a function
+// that a small program does not call, and `NNI_LAZY_BODY` its body (`NNI_LAZY NNI_INLINE` where both are one). Where bodies
+// are compiled once, both expand to nothing; in header-only mode they make the function a template with a default argument.
+// The reason is compile time: g++ compiles every inline coroutine that it parses, used or not, with everything that it
+// awaits, and instantiates every template that an inline function calls; it compiles a template only when it is called.
 
 /// Set where g++ 12 destroys some temporaries of a statement with `co_await` twice
 /// (see nni/async/awaitable.hpp for the rules that follow).
@@ -35,13 +35,13 @@
 #define NNI_GCC12_COROUTINES 0
 #endif
 
-// NaN marks a parameter that is not active, and a trial without a value.
+// NaN marks an inactive parameter, and a trial without a value.
 #if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
 #error nni needs NaN, which -Ofast and -ffast-math take away: add -fno-finite-math-only after them in every unit that includes nni
 #endif
 
-// Optional parts: all units of a program have the same ones. What starts a part (a constructor of its main class, or a
-// function) is declared with NNI_NEEDS_..., and where the part is off its use is an error that names the component.
+// Optional components: the same ones in all units of a program. The entry point of a component (a constructor of its main
+// class, or a function) is declared with NNI_NEEDS_...; where the component is off, its use is an error that names it.
 #if !defined(NNI_WITH_SQLITE)
 #define NNI_WITH_SQLITE 0
 #endif
@@ -78,7 +78,7 @@ namespace nni::detail {
 template <class Use>
 inline constexpr bool component_is_on = false;
 
-// Evaluated where somebody calls what a component would have, so the compiler names that place too.
+// Evaluated at each call of an entry point, so that the compiler names the place of the call too.
 template <class Use>
 struct NeedsSqlite {
   static_assert(
@@ -102,7 +102,7 @@ struct NeedsProcess {
 
 }  // namespace nni::detail
 
-// Units with the bodies and units that expect them in a library define the same functions differently. A linker cannot see
+// Units that hold the bodies and units that expect them in a library violate the one-definition rule. A linker cannot see
 // that, but GNU ld refuses a symbol that is thread-local in some units only, and prints its name (mold accepts it).
 #if !NNI_HEADER_ONLY
 extern "C" {

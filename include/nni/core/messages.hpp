@@ -14,60 +14,60 @@
 
 namespace nni {
 
-/// The platform keeps a run waiting; `reason` is for people.
+/// A run is waiting in a queue of the platform.
 class JobQueued {
  public:
   JobQueued() = default;
-  /// @param which  run
-  /// @param why  one sentence for people
-  JobQueued(RunId which, std::string why) : run(which), reason(std::move(why)) {}
-  RunId run;           ///< which run
-  std::string reason;  ///< for people: one sentence, with numbers
+  /// @param run_id       run
+  /// @param explanation  one readable sentence
+  JobQueued(RunId run_id, std::string explanation) : run(run_id), reason(std::move(explanation)) {}
+  RunId run;           ///< the run
+  std::string reason;  ///< one readable sentence, with numbers
 };
 
 /// A run has begun.
 class JobStarted {
  public:
   JobStarted() = default;
-  /// @param which  run
-  /// @param name  its job
-  /// @param when  wall time
-  JobStarted(RunId which, JobId name, TimePoint when) : run(which), job(std::move(name)), at(when) {}
-  RunId run;                      ///< which run
-  JobId job;                      ///< what the platform calls it
-  TimePoint at{};                 ///< when, by the wall clock
-  std::string url;                ///< where a person can look at it
-  std::string working_directory;  ///< where its output files are
-  std::vector<std::string> tags;  ///< words of the platform about how it runs, for people and their filters
+  /// @param run_id  run
+  /// @param job_id  its job
+  /// @param time    wall time
+  JobStarted(RunId run_id, JobId job_id, TimePoint time) : run(run_id), job(std::move(job_id)), at(time) {}
+  RunId run;                      ///< the run
+  JobId job;                      ///< its job on the platform
+  TimePoint at{};                 ///< wall time of the start
+  std::string url;                ///< page of the run, for users
+  std::string working_directory;  ///< directory of its output files
+  std::vector<std::string> tags;  ///< labels that the platform gives the run, for users and their filters
 };
 
 /// A run has ended. Exactly one per submitted run.
 class JobEnded {
  public:
   JobEnded() = default;
-  /// @param which  run
-  /// @param how  its end
-  /// @param when  wall time
-  JobEnded(RunId which, JobEnd how, TimePoint when) : run(which), end(std::move(how)), at(when) {}
-  RunId run;       ///< which run
-  JobEnd end;      ///< how it ended
-  TimePoint at{};  ///< when, by the wall clock
+  /// @param run_id   run
+  /// @param job_end  its end
+  /// @param time     wall time
+  JobEnded(RunId run_id, JobEnd job_end, TimePoint time) : run(run_id), end(std::move(job_end)), at(time) {}
+  RunId run;       ///< the run
+  JobEnd end;      ///< kind of end, exit code and message
+  TimePoint at{};  ///< wall time of the end
 };
 
-/// Machines or devices came, went or changed: waiting trials may fit now.
+/// Machines or devices were added, removed or changed: waiting trials may fit now.
 struct EnvironmentChanged {};
 
-/// What a training service tells.
+/// An event of a training service.
 using JobEvent = std::variant<JobQueued, JobStarted, JobEnded, EnvironmentChanged>;
 
 /// An advisor wants a trial with these parameters.
 class NewTrial {
  public:
   NewTrial() = default;
-  /// @param which  number of the suggestion
-  /// @param values  what the trial shall try
-  NewTrial(ParameterId which, Parameters values) : parameter(which), parameters(std::move(values)) {}
-  ParameterId parameter;  ///< which suggestion of the tuner
+  /// @param parameter_id  suggestion of the tuner
+  /// @param values        parameters of the trial
+  NewTrial(ParameterId parameter_id, Parameters values) : parameter(parameter_id), parameters(std::move(values)) {}
+  ParameterId parameter;  ///< suggestion of the tuner
   Parameters parameters;  ///< the values, verbatim
 };
 
@@ -75,7 +75,7 @@ class NewTrial {
 class SendParameters {
  public:
   SendParameters() = default;
-  TrialId trial;          ///< a trial that runs
+  TrialId trial;          ///< the running trial
   Parameters parameters;  ///< the values, verbatim
 };
 
@@ -89,15 +89,15 @@ class NoMoreTrials {
 class KillTrial {
  public:
   KillTrial() = default;
-  /// @param which  trial to stop
-  explicit KillTrial(TrialId which) : trial(which) {}
-  TrialId trial;  ///< which trial
+  /// @param trial_id  trial to stop
+  explicit KillTrial(TrialId trial_id) : trial(trial_id) {}
+  TrialId trial;  ///< the trial to stop
 };
 
-/// What an advisor asks for.
+/// A request of an advisor.
 using Order = std::variant<NewTrial, SendParameters, NoMoreTrials, KillTrial>;
 
-/// Names one delivery of a message, so that it can be acknowledged. Opaque to the session.
+/// A handle of one delivery of a message, for its acknowledgement. Opaque to the experiment.
 struct Receipt {
   std::uint64_t value = 0;  ///< chosen by the channel
 };
@@ -105,34 +105,34 @@ struct Receipt {
 /// A message of a running trial.
 class TrialMessage {
  public:
-  /// What a message holds.
+  /// Content of a message.
   enum class Kind : std::uint8_t {
-    metric,  ///< `metric` holds it
-    garbage  ///< could not be understood; `text` says what arrived, shortened
+    metric,  ///< a value, in `metric`
+    garbage  ///< unreadable; `text` holds an excerpt
   };
 
   TrialMessage() = default;
-  /// @param what  the value
-  /// @param delivery  names this delivery
-  TrialMessage(Metric what, Receipt delivery) : metric(std::move(what)), receipt(delivery) {}
+  /// @param value     the reported value
+  /// @param delivery  handle of this delivery
+  TrialMessage(Metric value, Receipt delivery) : metric(std::move(value)), receipt(delivery) {}
 
-  /// A message that cannot be understood.
-  /// @param from      the run, known from the channel
-  /// @param what      what arrived, shortened
-  /// @param delivery  names this delivery
-  static TrialMessage not_understood(RunId from, std::string what, Receipt delivery) {
+  /// Returns a message of unreadable content.
+  /// @param run       the run, known from the channel
+  /// @param excerpt   of the content
+  /// @param delivery  handle of this delivery
+  static TrialMessage not_understood(RunId run, std::string excerpt, Receipt delivery) {
     TrialMessage message;
     message.kind = Kind::garbage;
-    message.metric.run = from;
-    message.text = std::move(what);
+    message.metric.run = run;
+    message.text = std::move(excerpt);
     message.receipt = delivery;
     return message;
   }
 
-  Kind kind = Kind::metric;  ///< what it holds
+  Kind kind = Kind::metric;  ///< content of the message
   Metric metric;             ///< `metric.run` is set for every kind
-  std::string text;          ///< only for garbage: what arrived, shortened
-  Receipt receipt;           ///< gives the delivery back when it is recorded
+  std::string text;          ///< only for garbage: an excerpt of the content
+  Receipt receipt;           ///< handle of the delivery, for the acknowledgement
 };
 
 }  // namespace nni

@@ -13,19 +13,19 @@
 
 namespace nni {
 
-/// Which of the two kinds of result a trial reported.
+/// Kind of a reported result.
 enum class MetricKind : std::uint8_t {
-  intermediate,  ///< on the way; an assessor sees it
-  final          ///< the value to optimise
+  intermediate,  ///< reported during the run; input of assessors
+  final          ///< the value to optimize
 };
 
-/// NNI's name: `PERIODICAL` or `FINAL`.
+/// Returns NNI's name: `PERIODICAL` or `FINAL`.
 [[nodiscard]] constexpr std::string_view to_string(MetricKind kind) noexcept {
   constexpr std::string_view names[] = {"PERIODICAL", "FINAL"};
   return names[static_cast<std::size_t>(kind)];
 }
 
-/// The number in a reported value: the value itself, or member `default` of an object.
+/// Returns the number in a reported value: the value itself, or the member `default` of an object.
 ///
 /// @param value  JSON text, Python's `NaN` and `Infinity` included
 /// @returns      the number, possibly not finite; nothing when there is none
@@ -36,18 +36,18 @@ class Metric {
  public:
   Metric() = default;
 
-  /// @param from  the run that reported it
-  /// @param what  intermediate or final
-  /// @param index position among the intermediate values of the run, from 0; 0 for a final value
-  /// @param json  the value as JSON text, kept verbatim
-  /// @param when  time of arrival
-  Metric(RunId from, MetricKind what, std::uint32_t index, std::string json, TimePoint when)
-      : run(from), kind(what), sequence(index), at(when), value(std::move(json)) {}
+  /// @param run_id       the run that reported the value
+  /// @param metric_kind  intermediate or final
+  /// @param index        position among the intermediate values of the run, from 0; 0 for a final value
+  /// @param json         the value as JSON text, kept verbatim
+  /// @param time         time of arrival
+  Metric(RunId run_id, MetricKind metric_kind, std::uint32_t index, std::string json, TimePoint time)
+      : run(run_id), kind(metric_kind), sequence(index), at(time), value(std::move(json)) {}
 
-  /// The number to optimise and assess by, see `metric_scalar`.
+  /// Returns the number to optimize and to assess, see `metric_scalar`.
   [[nodiscard]] std::optional<double> scalar() const { return metric_scalar(value); }
 
-  RunId run;                                   ///< which run
+  RunId run;                                   ///< the run that reported the value
   MetricKind kind = MetricKind::intermediate;  ///< intermediate or final
   std::uint32_t sequence = 0;  ///< position among the intermediate values of the run, from 0; 0 for a final value
   TimePoint at{};              ///< time of arrival, wall clock

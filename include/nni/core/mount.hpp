@@ -11,13 +11,13 @@ namespace nni {
 /// Mount type of a service that needs no storage.
 struct NoMount {};
 
-/// A directory that exists under the same path where the trial runs.
+/// A directory with the same path on this machine and where the trial runs.
 class HostPath {
  public:
   HostPath() = default;
   /// @param directory  absolute
   explicit HostPath(std::filesystem::path directory) : path(std::move(directory)) {}
-  std::filesystem::path path;  ///< absolute; the same here and where the trial runs
+  std::filesystem::path path;  ///< absolute; the same on both machines
 };
 
 /// A path below the root of a storage, always with forward slashes.
@@ -30,7 +30,7 @@ class RemotePath {
   std::string value;  ///< the text
 };
 
-/// What a trial is given of the storage; a service takes the alternative that is its `mount_type`.
+/// The access of a trial to the storage; a service uses the alternative that is its `mount_type`.
 using Mount = std::variant<NoMount, HostPath, RemotePath>;
 
 }  // namespace nni

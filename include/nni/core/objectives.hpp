@@ -5,7 +5,7 @@
 
 namespace nni {
 
-/// Which values of a metric are better.
+/// The better direction of a metric.
 enum class Direction {
   minimize,  ///< smaller ones
   maximize   ///< larger ones
@@ -14,30 +14,30 @@ enum class Direction {
 inline constexpr Direction minimize = Direction::minimize;  ///< smaller is better
 inline constexpr Direction maximize = Direction::maximize;  ///< larger is better
 
-/// What an experiment optimises: a metric and its direction.
+/// The objective of an experiment: a metric and its direction.
 ///
-/// The metric is the number that a trial reports, or the member `default` of the object that it reports.
+/// The metric is the number that a trial reports, or the member `default` of a reported object.
 class Objectives {
  public:
   Objectives() = default;
 
-  /// @param direction  which values are better
+  /// @param direction  the better direction
   explicit Objectives(Direction direction) : direction_(direction) {}
 
-  /// Which values are better.
+  /// Returns the better direction.
   [[nodiscard]] Direction direction() const noexcept { return direction_; }
 
-  /// True when `a` is strictly better than `b`.
+  /// Returns true if `a` is strictly better than `b`.
   [[nodiscard]] bool better(double a, double b) const noexcept { return direction_ == minimize ? a < b : a > b; }
 
-  /// The value turned so that smaller is always better.
+  /// Returns the value, negated for `maximize`, so that smaller is always better.
   [[nodiscard]] double loss(double value) const noexcept { return direction_ == minimize ? value : -value; }
 
  private:
   Direction direction_ = Direction::minimize;
 };
 
-/// `minimize` or `maximize`, as configurations write it.
+/// Returns `minimize` or `maximize`, as configurations write it.
 [[nodiscard]] constexpr const char* to_string(Direction direction) noexcept {
   return direction == Direction::minimize ? "minimize" : "maximize";
 }

@@ -19,47 +19,47 @@ namespace nni {
 
 /// The values that a tuner chose for one trial, as the trial sees them.
 ///
-/// Held as JSON text, exactly as the tuner wrote it: key order, spelling of numbers and Python's extended
-/// encodings survive the way from tuner to trial (docs/formats/trial-channel.md).
+/// Held as JSON text, verbatim from the tuner: the trial receives its key order, its spelling of numbers and
+/// Python's extended encodings unchanged (docs/formats/trial-channel.md).
 class Parameters {
  public:
-  /// No parameters: `{}`.
+  /// Creates an empty object, `{}`.
   Parameters() : text_("{}") {}
 
-  /// @param text  a JSON object; it is kept verbatim and not checked here, see `parse`
+  /// @param text  a JSON object; kept verbatim and not validated here, see `parse`
   explicit Parameters(std::string text) : text_(std::move(text)) {}
 
-  /// @param object  members become parameters, in their order
+  /// @param object  its members become the parameters, in the same order
   explicit Parameters(const boost::json::object& object);
 
-  /// Checks that the text is a JSON object.
+  /// Validates that the text is a JSON object.
   [[nodiscard]] static Result<Parameters> parse(std::string text);
 
-  /// The JSON text.
+  /// Returns the JSON text.
   [[nodiscard]] const std::string& text() const& noexcept { return text_; }
-  /// The JSON text, moved out.
+  /// Returns the JSON text, moved out.
   [[nodiscard]] std::string text() && noexcept { return std::move(text_); }
 
-  /// The parsed value. @throws Error `Errc::protocol` when the text is not JSON.
+  /// Returns the parsed value. @throws Error `Errc::protocol` when the text is not JSON.
   [[nodiscard]] boost::json::value to_json() const;
 
-  /// The value of one parameter.
+  /// Returns the value of one parameter.
   ///
   /// @tparam T    `double`, `bool`, `std::string`, an integer type, or `boost::json::value`
   /// @param name  its key; keys of a nested choice are joined with a slash, `optimizer/momentum`
-  /// @throws Error  `Errc::not_found` when there is none, `Errc::protocol` when it is of another type;
-  ///                both list what there is
+  /// @throws Error  `Errc::not_found` if there is none, `Errc::protocol` if it has another type;
+  ///                both list the existing parameters
   template <class T>
   [[nodiscard]] T get(std::string_view name) const;
 
-  /// Like `get`, nothing when there is no such parameter.
+  /// Returns the value of one parameter like `get`, or nothing if there is no such parameter.
   template <class T>
   [[nodiscard]] std::optional<T> find(std::string_view name) const {
     if (!contains(name)) return std::nullopt;
     return get<T>(name);
   }
 
-  /// True when there is a parameter of this name.
+  /// Returns true if there is a parameter of this name.
   [[nodiscard]] bool contains(std::string_view name) const;
 
   friend bool operator==(const Parameters&, const Parameters&) = default;
@@ -78,14 +78,14 @@ class Parameters {
 /// Prints the JSON text.
 std::ostream& operator<<(std::ostream& out, const Parameters& parameters);
 
-/// Writes the text of parameters piece by piece, without an intermediate tree.
+/// A writer of the JSON text of parameters, member by member, without an intermediate tree.
 class ParametersWriter {
  public:
   ParametersWriter() { text_.reserve(48); }
 
   /// Adds a member.
   /// @param name  its key
-  /// @param value  its value; numbers keep every digit that matters
+  /// @param value  its value; a number reads back exactly
   ParametersWriter& add(std::string_view name, double value) {
     key(name);
     append_json_number(text_, value);
@@ -93,7 +93,7 @@ class ParametersWriter {
   }
   /// Adds a member.
   /// @param name  its key
-  /// @param value  its value; numbers keep every digit that matters
+  /// @param value  its value; a number reads back exactly
   ParametersWriter& add(std::string_view name, std::string_view value) {
     key(name);
     append_json_string(text_, value);
@@ -101,15 +101,15 @@ class ParametersWriter {
   }
   /// Adds a member.
   /// @param name  its key
-  /// @param value  its value; numbers keep every digit that matters
+  /// @param value  its value; a number reads back exactly
   ParametersWriter& add(std::string_view name, const char* value) { return add(name, std::string_view(value)); }
   /// Adds a member.
   /// @param name  its key
-  /// @param value  its value; numbers keep every digit that matters
+  /// @param value  its value; a number reads back exactly
   ParametersWriter& add(std::string_view name, bool value) { return add_raw(name, value ? "true" : "false"); }
   /// Adds a member.
   /// @param name  its key
-  /// @param value  its value; numbers keep every digit that matters
+  /// @param value  its value; a number reads back exactly
   template <std::integral I>
   ParametersWriter& add(std::string_view name, I value) {
     if constexpr (std::is_unsigned_v<I> && sizeof(I) == sizeof(std::int64_t))
@@ -119,14 +119,14 @@ class ParametersWriter {
     return *this;
   }
 
-  /// Adds the member `name` whose value is JSON text already, `json_text`.
+  /// Adds the member `name`, whose value is `json_text`, verbatim.
   ParametersWriter& add_raw(std::string_view name, std::string_view json_text) {
     key(name);
     text_ += json_text;
     return *this;
   }
 
-  /// Ends the object. The writer is empty afterwards.
+  /// Ends the object and returns it. The writer is empty afterwards.
   [[nodiscard]] Parameters finish() {
     text_ += text_.empty() ? "{}" : "}";
     return Parameters{std::exchange(text_, {})};
@@ -161,7 +161,7 @@ T Parameters::get(std::string_view name) const {
   } else {
     static_assert(std::same_as<T, boost::json::value>,
                   "a parameter is read as double, an integer type, bool, std::string or boost::json::value");
-    // The generic lambda makes the call depend on T: the complete type is needed only where a value is asked for.
+    // The generic lambda makes the call depend on T: only callers that ask for a JSON value need the complete type.
     return [name](const auto& self) { return self.get_value(name); }(*this);
   }
 }

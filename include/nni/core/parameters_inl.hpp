@@ -13,7 +13,7 @@ namespace detail {
 
 NNI_INLINE const boost::json::value* find_parameter(const boost::json::value& all, std::string_view name) {
   const boost::json::value* at = &all;
-  // A whole name wins over a path, so that keys with slashes of their own stay reachable.
+  // A complete name takes precedence over a path, so that keys that contain slashes stay reachable.
   if (const auto* object = at->if_object())
     if (const auto* direct = object->if_contains(name)) return direct;
   while (true) {
@@ -71,7 +71,7 @@ NNI_INLINE double Parameters::get_number(std::string_view name) const {
 NNI_INLINE std::int64_t Parameters::get_integer(std::string_view name) const {
   const boost::json::value value = detail::require_parameter(*this, name);
   if (const auto* integer = value.if_int64()) return *integer;
-  // Quantised parameters travel as real numbers (16.0); they are integers all the same.
+  // Quantized parameters are transmitted as real numbers (16.0), but they are integers.
   if (const auto* real = value.if_double(); real && std::nearbyint(*real) == *real && std::abs(*real) < 9.0e15)
     return static_cast<std::int64_t>(*real);
   throw detail::wrong_parameter_type(name, value, value.is_uint64() ? "a signed integer of 64 bits" : "an integer");
@@ -79,7 +79,7 @@ NNI_INLINE std::int64_t Parameters::get_integer(std::string_view name) const {
 
 NNI_INLINE std::uint64_t Parameters::get_unsigned(std::string_view name) const {
   const boost::json::value value = detail::require_parameter(*this, name);
-  // Only what is above the largest signed number is held as an unsigned one.
+  // Boost.JSON holds only numbers above the largest signed one as unsigned.
   if (const auto* large = value.if_uint64()) return *large;
   const std::int64_t integer = get_integer(name);
   if (integer < 0)

@@ -12,28 +12,28 @@ namespace detail {
 
 /// One letter of UTF-8 text.
 struct Letter {
-  std::size_t bytes;  ///< that it takes
-  char32_t code;      ///< the replacement character where the bytes are not UTF-8
+  std::size_t bytes;  ///< its length
+  char32_t code;      ///< U+FFFD for invalid UTF-8
 };
 
-/// The first letter of a text that is not empty.
+/// Returns the first letter of a non-empty text.
 [[nodiscard]] Letter next_letter(std::string_view text);
 
 }  // namespace detail
 
-/// Whether line ends and tabs may stay in a printable text.
+/// Treatment of line ends and tabs in a printable text.
 enum class LineEnds {
-  blanks,  ///< they become blanks: the text is one line
-  kept     ///< they stay
+  blanks,  ///< replaced by blanks: the text becomes one line
+  kept     ///< unchanged
 };
 
-/// Returns a text in which everything is replaced that a terminal obeys instead of showing it.
+/// Returns a text without terminal control sequences.
 ///
-/// What trials, stores, keepers and servers say may hold escape sequences, which move the cursor, rename the window or
-/// answer questions in place of the user, and marks that turn the direction of the text. Bytes that are not UTF-8 are
+/// Text from trials, stores, keepers and servers may contain escape sequences, which move the cursor, rename the window or
+/// answer prompts in place of the user, and marks that change the text direction. Invalid UTF-8 is
 /// replaced as well. `Error` and `Log` pass their texts through this function.
 /// @param text  any bytes
-/// @param ends  what becomes of line ends
+/// @param ends  treatment of line ends
 [[nodiscard]] std::string printable(std::string_view text, LineEnds ends = LineEnds::blanks);
 
 }  // namespace nni

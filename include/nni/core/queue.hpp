@@ -4,10 +4,10 @@
 
 namespace nni {
 
-/// First in, first out, for values of any size.
+/// A first-in, first-out queue for values of any size.
 ///
-/// `std::deque` of libstdc++ allocates for every element that is larger than half of 512 bytes, which messages and
-/// forms are; this one allocates once per 64 elements.
+/// `std::deque` of libstdc++ allocates for every element above 256 bytes, such as messages and forms;
+/// this one allocates once per 64 elements.
 ///
 /// @tparam T  type of the elements
 template <class T>

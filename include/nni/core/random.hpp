@@ -8,25 +8,25 @@
 
 namespace nni {
 
-/// Start of all random choices of a tuner. Made by `nni::seed(7)`, so that a bare number is never taken for one.
+/// The seed of all random choices. Made by `nni::seed(7)`, so that a plain number does not convert to one.
 struct Seed {
   std::uint64_t value = 0;  ///< any 64 bits
 
   friend constexpr bool operator==(const Seed&, const Seed&) = default;
 };
 
-/// A seed chosen by the user: the same seed and the same results give the same suggestions.
+/// Returns a seed chosen by the user: the same seed and the same results give the same suggestions.
 [[nodiscard]] constexpr Seed seed(std::uint64_t value) noexcept { return Seed{value}; }
 
-/// A fresh seed from the system's source of randomness. It is below 2^53, so that every JSON reader keeps it exactly.
+/// Returns a fresh seed from the system's random source, below 2^53, so that every JSON reader keeps it exact.
 [[nodiscard]] Seed random_seed();
 
 /// Philox4x32-10: turns a 128-bit counter and a 64-bit key into 128 random bits.
 ///
-/// It has no state, so the k-th number of a sequence needs none of those before it.
+/// It has no state: the k-th number of a sequence does not depend on the previous ones.
 /// Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011, section 4.3.
 ///
-/// @param counter  four words; neighbouring counters give independent results
+/// @param counter  four words; neighboring counters give independent results
 /// @param key      two words
 [[nodiscard]] constexpr std::array<std::uint32_t, 4> philox4x32(
     std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) noexcept {
@@ -41,18 +41,18 @@ struct Seed {
   return counter;
 }
 
-/// The random numbers of one suggestion: a function of seed, parameter id and stream, whatever was drawn before.
+/// A random number generator of one suggestion: a function of seed, parameter id and stream only.
 ///
-/// A resumed experiment therefore goes on with the numbers that an uninterrupted one would have drawn.
+/// A resumed experiment therefore draws the same numbers as an uninterrupted one.
 class CounterRandom {
  public:
   /// @param seed    of the tuner
-  /// @param id      which suggestion
+  /// @param id      the suggestion
   /// @param stream  separates independent uses within one suggestion
   CounterRandom(Seed seed, ParameterId id, std::uint32_t stream = 0) noexcept
       : key_{low(seed.value), high(seed.value)}, counter_{low(id.value), high(id.value), 0, stream} {}
 
-  /// 64 random bits.
+  /// Returns 64 random bits.
   [[nodiscard]] std::uint64_t next() noexcept {
     if (left_ == 0) {
       const std::array<std::uint32_t, 4> words = philox4x32(counter_, key_);
@@ -63,14 +63,14 @@ class CounterRandom {
     return bits_[2 - left_--];
   }
 
-  /// Uniform in the open interval (0, 1): an odd multiple of 2^-53.
+  /// Returns a uniform number in the open interval (0, 1): an odd multiple of 2^-53.
   [[nodiscard]] double uniform() noexcept { return (static_cast<double>(next() >> 12) + 0.5) * 0x1p-52; }
 
-  /// Uniform in [0, bound).
+  /// Returns a uniform integer in [0, bound).
   /// @param bound  at least 1
   [[nodiscard]] std::uint64_t below(std::uint64_t bound) noexcept;
 
-  /// Normal with mean 0 and deviation 1, by the polar method: two numbers at a time.
+  /// Returns a normal number with mean 0 and deviation 1, by the polar method: two numbers at a time.
   /// Source: Marsaglia, Bray, "A convenient method for generating normal variables", SIAM Review 6, 1964.
   [[nodiscard]] double normal() noexcept;
 
@@ -86,15 +86,15 @@ class CounterRandom {
   double normal_ = 0.0;  ///< the second number of a pair
 };
 
-/// Probability that a standard normal number is at most `x`.
+/// Returns the probability that a standard normal number is at most `x`.
 [[nodiscard]] double normal_cdf(double x) noexcept;
 
-/// The inverse of `normal_cdf`, to about 1e-15 relative.
+/// Returns the inverse of `normal_cdf`, to about 1e-15 relative.
 ///
-/// A rational start value, made exact by Halley's iteration on the complementary error function.
+/// A rational initial value, refined by Halley's iteration on the complementary error function.
 ///
 /// @param probability  in [0, 1]; 0 and 1 give minus and plus infinity
-/// Source: Abramowitz and Stegun, "Handbook of mathematical functions", 26.2.23, for the start value.
+/// Source: Abramowitz and Stegun, "Handbook of mathematical functions", 26.2.23, for the initial value.
 [[nodiscard]] double normal_quantile(double probability) noexcept;
 
 }  // namespace nni

@@ -9,20 +9,20 @@
 
 namespace nni {
 
-/// What a trial needs from a machine.
+/// The resources that a trial needs.
 ///
-/// `gpus` distinguishes three wishes: absent, the trial does not care and inherits what is visible; 0, it must see
-/// none; n, it needs that many.
+/// `gpus` distinguishes three requests. Absent: any; the trial inherits the visible devices. 0: none may be visible.
+/// n: that many.
 struct ResourceRequest {
-  std::optional<int> gpus;  ///< absent: don't care; 0: none visible; n: that many
+  std::optional<int> gpus;  ///< absent: any; 0: none visible; n: that many
 };
 
-/// One accelerator of a machine as a snapshot saw it.
+/// An accelerator of a machine at the time of a snapshot.
 struct GpuDevice {
-  int index = 0;                        ///< as CUDA_VISIBLE_DEVICES counts
+  int index = 0;                        ///< as in CUDA_VISIBLE_DEVICES
   std::uint64_t memory_bytes = 0;       ///< total
-  std::uint64_t free_memory_bytes = 0;  ///< not in use when the snapshot was taken
-  bool active = false;                  ///< used by a process that is not ours
+  std::uint64_t free_memory_bytes = 0;  ///< free at the time of the snapshot
+  bool active = false;                  ///< in use by a foreign process
 };
 
 /// One machine that can run trials.
@@ -32,11 +32,11 @@ class Node {
   /// @param machine  its name
   explicit Node(std::string machine) : name(std::move(machine)) {}
 
-  std::string name;             ///< what the platform calls the machine
+  std::string name;             ///< name of the machine on its platform
   std::vector<GpuDevice> gpus;  ///< its accelerators
 };
 
-/// What a platform offers at one moment.
+/// The resources of a platform at one moment.
 class ResourceSnapshot {
  public:
   ResourceSnapshot() = default;
@@ -44,7 +44,7 @@ class ResourceSnapshot {
   std::vector<Node> nodes;  ///< machines, in the order of the platform
 };
 
-/// Where a run goes: a machine and the devices that it may use.
+/// The place of a run: a machine and the devices that it may use.
 class Placement {
  public:
   Placement() = default;
@@ -55,25 +55,25 @@ class Placement {
   std::optional<std::vector<int>> gpus;  ///< absent: inherit; empty: none
 };
 
-/// Not now; `reason` says why, with numbers, for people.
+/// The answer "not now": no resources are free.
 class Wait {
  public:
   Wait() = default;
-  /// @param why  one sentence, with numbers
-  explicit Wait(std::string why) : reason(std::move(why)) {}
-  std::string reason;  ///< for people: one sentence, with numbers
+  /// @param explanation  one readable sentence, with numbers
+  explicit Wait(std::string explanation) : reason(std::move(explanation)) {}
+  std::string reason;  ///< one readable sentence, with numbers
 };
 
-/// Never on this hardware; `reason` says why, with numbers, for people.
+/// The answer "never on this hardware".
 class Impossible {
  public:
   Impossible() = default;
-  /// @param why  one sentence, with numbers
-  explicit Impossible(std::string why) : reason(std::move(why)) {}
-  std::string reason;  ///< for people: one sentence, with numbers
+  /// @param explanation  one readable sentence, with numbers
+  explicit Impossible(std::string explanation) : reason(std::move(explanation)) {}
+  std::string reason;  ///< one readable sentence, with numbers
 };
 
-/// Answer of a scheduler.
+/// The answer of a scheduler.
 using PlacementResult = std::variant<Placement, Wait, Impossible>;
 
 }  // namespace nni

@@ -6,9 +6,9 @@
 
 namespace nni {
 
-/// Outcome of pure parsing and checking: a value, or an `Error` that says what is wrong and where.
+/// The result of parsing or validation: a value, or an `Error` with the problem and its place.
 ///
-/// Coroutines throw `Error` instead; both meet in `Result<T>::value()`, which throws what it holds.
+/// Coroutines throw `Error` instead; `Result<T>::value()` converts between both: it throws the stored error.
 ///
 /// @tparam T  type of the value on success
 template <class T>
@@ -18,7 +18,7 @@ using Result = boost::system::result<T, Error>;
 
 namespace boost::system {
 
-/// Found by `Result<T>::value()`: throws the stored error unchanged.
+/// Throws the stored error unchanged; called by `Result<T>::value()`.
 [[noreturn]] inline void throw_exception_from_error(const nni::Error& error, const boost::source_location&) {
   throw error;
 }

@@ -9,27 +9,27 @@
 
 namespace nni {
 
-/// Which ends of a run are followed by another attempt, when there are retries.
+/// The ends of a run that a retry follows.
 enum class RetryOn : std::uint8_t {
   losses,   ///< the platform lost the run or could not start it
-  failures  ///< also what the trial did itself: another exit code than 0, a signal, an exception
+  failures  ///< also failures of the trial itself: a nonzero exit code, a signal, an exception
 };
 
-/// Pauses between attempts: they double, up to a limit.
+/// Exponential backoff between attempts.
 struct Backoff {
-  Duration first = std::chrono::seconds(1);   ///< before the first retry; zero: none at all
-  Duration limit = std::chrono::minutes(10);  ///< the longest pause, not below `first`
+  Duration first = std::chrono::seconds(1);   ///< delay before the first retry; zero: no delays
+  Duration limit = std::chrono::minutes(10);  ///< longest delay, >= `first`
 };
 
-/// The pause before a retry: `first` doubled for each retry before it, moved by up to a quarter up or down so that
-/// trials that failed together do not come back together, and never above the limit.
+/// Returns the delay before a retry: `first` doubled for each previous retry, with a jitter of up to a quarter so that
+/// trials that failed together are not retried together, and at most `limit`.
 ///
-/// It depends on its arguments only, so an experiment with one seed pauses alike each time.
+/// Deterministic: an experiment with the same seed has the same delays.
 ///
-/// @param retry    which retry follows, 1 or more
-/// @param backoff  the first pause and the longest one
+/// @param retry    number of the next retry, >= 1
+/// @param backoff  first and longest delay
 /// @param seed     of the experiment
-/// @param trial    whose retry it is
+/// @param trial    the trial to retry
 /// @returns        zero to `backoff.limit`
 [[nodiscard]] Duration pause_before(std::uint32_t retry, const Backoff& backoff, Seed seed, TrialId trial);
 

@@ -11,19 +11,19 @@
 
 namespace nni {
 
-/// The values that are known of one run, so that a repeated delivery is recognized.
+/// The values that one run has delivered, for the detection of duplicate deliveries.
 ///
-/// A value is known when the same kind, sequence and text were inserted before. Another text under a known sequence is
+/// A value is a duplicate if the same kind, sequence and text were inserted before. Another text under a known sequence is
 /// another value: two processes of one trial may both count from 0. Values may arrive in any order.
 ///
-/// A text is kept as a hash of 64 bits. Intermediate values whose sequences follow each other from 0 cost these 8 bytes;
-/// what arrives early, a second text under one sequence, and further final values cost an entry of a set.
+/// A text is kept as a 64-bit hash. Intermediate values with consecutive sequences from 0 take these 8 bytes each;
+/// early values, a second text under one sequence, and further final values take an entry of a set.
 class SeenMetrics {
  public:
   SeenMetrics() = default;
 
   /// Inserts a value.
-  /// @returns false when it was known already
+  /// @returns false for a duplicate
   bool insert(const Metric& metric) {
     const Entry entry = entry_of(metric);
     if (metric.kind == MetricKind::final) {
@@ -58,7 +58,7 @@ class SeenMetrics {
     return {kind | metric.sequence, std::hash<std::string_view>{}(metric.value)};
   }
 
-  // Moves what arrived early and continues the sequence now.
+  // Moves early values that continue the sequence now.
   void take_early() {
     while (!others_.empty()) {
       const auto found = others_.lower_bound(Entry(in_order_.size(), 0));
@@ -68,7 +68,7 @@ class SeenMetrics {
     }
   }
 
-  std::deque<std::uint64_t> in_order_;  // the first text of the sequences 0, 1, 2, ...; a vector would double
+  std::deque<std::uint64_t> in_order_;  // hashes of the sequences 0, 1, 2, ...; no vector, whose growth copies
   std::set<Entry> others_;
   Entry first_final_;
   bool has_final_ = false;

@@ -12,7 +12,7 @@ namespace nni {
 /// A span of time, nanoseconds.
 using Duration = std::chrono::nanoseconds;
 
-/// Wall time in milliseconds since 1970, for records. It may step; never use it for limits.
+/// Wall time in milliseconds since 1970, for records. The clock may be adjusted; never use it for limits.
 using TimePoint = std::chrono::sys_time<std::chrono::milliseconds>;
 
 /// Reads the wall clock. For the dates of records; limits and waits use steady time.
@@ -20,32 +20,32 @@ using TimePoint = std::chrono::sys_time<std::chrono::milliseconds>;
   return std::chrono::floor<TimePoint::duration>(std::chrono::system_clock::now());
 }
 
-/// Monotonic time, for limits and waits. It has no meaning outside this process.
+/// Monotonic time, for limits and waits. Meaningless outside this process.
 using SteadyPoint = std::chrono::steady_clock::time_point;
 
-/// Milliseconds since 1970, as NNI's records and REST replies carry them.
+/// Returns milliseconds since 1970, as in NNI's records and REST replies.
 [[nodiscard]] constexpr long long to_epoch_ms(TimePoint at) noexcept { return at.time_since_epoch().count(); }
 
-/// The inverse of `to_epoch_ms`.
+/// Converts from milliseconds since 1970.
 [[nodiscard]] constexpr TimePoint from_epoch_ms(long long milliseconds) noexcept {
   return TimePoint{std::chrono::milliseconds{milliseconds}};
 }
 
-/// Reads a duration as NNI's configuration writes it.
+/// Parses a duration of NNI's configuration.
 ///
-/// Accepted: plain seconds (`90`), or numbers each followed by a unit `d`, `h`, `m`, `s` or `ms` in any case
+/// Accepts plain seconds (`90`), or numbers each followed by a unit `d`, `h`, `m`, `s` or `ms` in any case
 /// (`1h30m`, `1.5h`).
 ///
-/// @param text  the duration
-/// @returns     zero to about 95 years, or an error that names the text and an accepted form
+///
+/// @returns  zero to about 95 years, or an error with the text and an accepted form
 /// Source: NNI 3.0 configuration, durations.
 [[nodiscard]] Result<Duration> parse_duration(std::string_view text);
 
-/// Prints a duration for people: `1d04h`, `1h30m`, `4m12s`, `3.2s`, `12ms`. Rounded: two units at most, milliseconds the
-/// smallest.
+/// Formats a duration for users: `1d04h`, `1h30m`, `4m12s`, `3.2s`, `12ms`. Rounded to at most two units, not below
+/// milliseconds.
 [[nodiscard]] std::string to_string(Duration duration);
 
-/// Prints wall time for people and logs: `2026-11-21 09:30:00` in local time.
+/// Formats wall time for users and logs: `2026-11-21 09:30:00` in local time.
 [[nodiscard]] std::string to_local_string(TimePoint at);
 
 }  // namespace nni

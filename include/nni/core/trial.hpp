@@ -18,10 +18,10 @@
 
 namespace nni {
 
-/// Variables of a process: name to value.
+/// Environment variables of a process: name to value.
 using EnvironmentVariables = std::map<std::string, std::string>;
 
-/// What a trial runs: one shell line, as NNI's users write it, or a list of arguments that no shell touches.
+/// The command of a trial: a shell line, as in NNI, or a list of arguments that no shell interprets.
 class Command {
  public:
   Command() = default;
@@ -29,17 +29,17 @@ class Command {
   Command(std::string line) : words_{std::move(line)}, shell_(true) {}  // NOLINT: reads as text
   /// @param line  for `/bin/bash -c`
   Command(const char* line) : Command(std::string(line)) {}  // NOLINT: reads as text
-  /// @param arguments  the program, looked for in `PATH`, and what it is given
+  /// @param arguments  the program, found in `PATH`, and its arguments
   Command(std::vector<std::string> arguments) : words_(std::move(arguments)) {}  // NOLINT: reads as a list
-  /// @param arguments  the program, looked for in `PATH`, and what it is given; `{"a b"}` is a list of one
+  /// @param arguments  the program, found in `PATH`, and its arguments; `{"a b"}` is a list of one
   Command(std::initializer_list<const char*> arguments) : words_(arguments.begin(), arguments.end()) {}
 
-  /// True when there is nothing to run.
+  /// Returns true if there is no command.
   [[nodiscard]] bool empty() const noexcept { return words_.empty() || (words_.size() == 1 && words_[0].empty()); }
-  /// True for a shell line, false for a list of arguments.
+  /// Returns true for a shell line, false for a list of arguments.
   [[nodiscard]] bool is_shell() const noexcept { return shell_; }
 
-  /// The argument vector to execute: `/bin/bash -c LINE` for a shell line.
+  /// Returns the argument vector to execute: `/bin/bash -c LINE` for a shell line.
   [[nodiscard]] std::vector<std::string> arguments() const {
     if (!shell_) return words_;
     std::vector<std::string> result;
@@ -50,7 +50,7 @@ class Command {
     return result;
   }
 
-  /// For people: the line, or the arguments joined by blanks.
+  /// Returns a readable form: the line, or the arguments joined by blanks.
   [[nodiscard]] std::string to_string() const {
     std::string text;
     for (const std::string& word : words_) text += (text.empty() ? "" : " ") + word;
@@ -62,36 +62,36 @@ class Command {
   bool shell_ = false;
 };
 
-/// Everything that a training service needs to start one run. The session fills it in one place.
+/// The submission of a run: everything that a training service needs to start it.
 class TrialJobForm {
  public:
   TrialJobForm() = default;
 
-  RunId run;                         ///< the identity that the service keeps
-  ParameterId parameter;             ///< which suggestion it carries
+  RunId run;                         ///< identity of the run
+  ParameterId parameter;             ///< suggestion of the tuner
   Parameters parameters;             ///< verbatim
-  Command command;                   ///< empty where trials are callables
-  std::string working_directory;     ///< where the command starts; empty: the current directory
-  EnvironmentVariables environment;  ///< added to what the service sets
-  ResourceRequest request;           ///< what the trial asks of a machine
-  Placement placement;               ///< what the scheduler chose
-  Mount mount;                       ///< how the run reaches the storage of the experiment
+  Command command;                   ///< empty for callables
+  std::string working_directory;     ///< working directory of the command; empty: the current directory
+  EnvironmentVariables environment;  ///< added to the variables of the service
+  ResourceRequest request;           ///< resources that the trial needs
+  Placement placement;               ///< machine and devices that the scheduler granted
+  Mount mount;                       ///< access to the storage of the experiment
 };
 
-/// How the process, job or callable of a run ended.
+/// Kind of end of the process, job or callable of a run.
 enum class EndKind : std::uint8_t {
-  exited,       ///< by itself, with an exit code
-  signalled,    ///< by a signal that we did not send
-  killed,       ///< interrupted because we asked; `JobEnd::why` says who
-  not_started,  ///< could not be started; the message says why
-  threw,        ///< a callable threw; the message is the exception's text
-  lost,         ///< the platform or keeper lost it; the message says how
-  /// The platform could start nothing for now (no process, file or disk space, no connection); the run has not begun and
-  /// never will, and the same run may be submitted again. It is not recorded. The message says what is missing.
+  exited,       ///< on its own, with an exit code
+  signalled,    ///< by a signal that the library did not send
+  killed,       ///< stopped by the library, for the reason `JobEnd::why`
+  not_started,  ///< could not be started; see the message
+  threw,        ///< a callable threw; the message is the text of the exception
+  lost,         ///< lost by the platform or keeper; see the message
+  /// The platform cannot start runs for now (no process, file or disk space, no connection): the run has not started and
+  /// will not, and may be submitted again. Not recorded. The message names the missing resource.
   deferred
 };
 
-/// Name for records: `exited`, `signalled`, `killed`, `not started`, `threw`, `lost`, `deferred`.
+/// Returns the name in records: `exited`, `signalled`, `killed`, `not started`, `threw`, `lost`, `deferred`.
 [[nodiscard]] constexpr std::string_view to_string(EndKind kind) noexcept {
   constexpr std::string_view names[] = {"exited", "signalled", "killed", "not started", "threw", "lost", "deferred"};
   return names[static_cast<std::size_t>(kind)];
@@ -101,107 +101,107 @@ enum class EndKind : std::uint8_t {
 class JobEnd {
  public:
   JobEnd() = default;
-  /// @param how     kind of end
-  /// @param number  exit code, or the number of the signal
-  /// @param text    for people
-  explicit JobEnd(EndKind how, int number = 0, std::string text = {})
-      : kind(how), code(number), message(std::move(text)) {}
+  /// @param end_kind  kind of end
+  /// @param number    exit code, or the number of the signal
+  /// @param text      readable message
+  explicit JobEnd(EndKind end_kind, int number = 0, std::string text = {})
+      : kind(end_kind), code(number), message(std::move(text)) {}
 
-  /// True when it did what it was asked to: exit code 0.
+  /// Returns true for exit code 0.
   [[nodiscard]] bool succeeded() const noexcept { return kind == EndKind::exited && code == 0; }
 
   EndKind kind = EndKind::exited;  ///< kind of end
   int code = 0;                    ///< exit code, or the number of the signal
-  /// The reason with which the run was told to stop, however it ended then; absent when nobody told it.
+  /// The reason for which the run was stopped, however it ended then; absent if it was not stopped.
   std::optional<StopReason> why;
-  std::string message;  ///< for people; empty where the code says it all
+  std::string message;  ///< readable text; empty where the code is sufficient
 };
 
-/// A run that was about to be submitted: recorded before anything outside changes.
+/// The recorded intent to submit a run, written before any external effect.
 class Intent {
  public:
   Intent() = default;
 
   RunId run;             ///< trial and attempt
-  TimePoint at{};        ///< when it was recorded, wall clock
-  JobId job;             ///< empty when the answer to the submission was not recorded any more
+  TimePoint at{};        ///< wall time of the record
+  JobId job;             ///< empty if the answer to the submission was not recorded
   bool started = false;  ///< its start was recorded
-  Placement placement;   ///< machine and devices that it holds
+  Placement placement;   ///< machine and devices that it occupies
 };
 
-/// What a platform says of one run, for instance to a manager that was restarted.
+/// The state of a run on its platform, for instance for a restarted manager.
 class JobReport {
  public:
-  /// How the run stands.
+  /// State of the run.
   enum class State : std::uint8_t {
-    running,        ///< it is alive; its events follow
-    ended,          ///< it ended meanwhile; `end` says how
-    never_started,  ///< it was never submitted: submit it
-    unknown         ///< the platform cannot say: it counts as lost
+    running,        ///< alive; its events follow
+    ended,          ///< ended meanwhile, see `end`
+    never_started,  ///< never submitted: submit it
+    unknown         ///< the platform does not know: counts as lost
   };
 
   JobReport() = default;
-  /// @param which  the run that was asked about
-  /// @param what   how it stands
-  JobReport(RunId which, State what) : run(which), state(what) {}
+  /// @param run_id     the run in question
+  /// @param run_state  its state
+  JobReport(RunId run_id, State run_state) : run(run_id), state(run_state) {}
 
-  RunId run;                      ///< the run that was asked about
-  State state = State::unknown;   ///< how it stands
-  JobId job;                      ///< what the platform calls it; empty for one that was never submitted
-  TimePoint started{};            ///< zero when unknown
+  RunId run;                      ///< the run in question
+  State state = State::unknown;   ///< its state
+  JobId job;                      ///< its job on the platform; empty if it was never submitted
+  TimePoint started{};            ///< zero if unknown
   TimePoint ended{};              ///< zero unless `ended`
-  JobEnd end;                     ///< how it ended, for `ended`
-  std::string url;                ///< where a person can look at it; empty when the platform does not say
-  std::string working_directory;  ///< where its output files are; likewise
-  std::vector<std::string> tags;  ///< words of the platform about how it runs; likewise
+  JobEnd end;                     ///< end of the run, for `ended`
+  std::string url;                ///< page of the run, for users; empty if unknown
+  std::string working_directory;  ///< directory of its output files; likewise
+  std::vector<std::string> tags;  ///< labels of the platform; likewise
 };
 
-/// What a tuner is told when a trial has ended.
+/// The outcome of a trial, as reported to a tuner.
 class TrialOutcome {
  public:
   TrialOutcome() = default;
 
-  TrialId trial;                                    ///< which
-  ParameterId parameter;                            ///< which suggestion of the tuner
+  TrialId trial;                                    ///< the trial
+  ParameterId parameter;                            ///< suggestion of the tuner
   Parameters parameters;                            ///< the values, verbatim
-  TrialJobStatus status = TrialJobStatus::unknown;  ///< how it ended
-  /// The number of its final result, absent when it is not finite; for a trial that was stopped early without one, the
+  TrialJobStatus status = TrialJobStatus::unknown;  ///< final status
+  /// The number of its final result, absent if it is not finite; for a trial that was stopped early without one, the
   /// last finite number among its intermediate results.
   std::optional<double> value;
 
-  /// True when it ended well and has a value.
+  /// Returns true if the trial succeeded and has a value.
   [[nodiscard]] bool succeeded() const noexcept { return status == TrialJobStatus::succeeded && value.has_value(); }
 
-  /// True when there is a value to learn from, be it the last one before an early stop.
+  /// Returns true if there is a value to learn from, possibly the last one before an early stop.
   [[nodiscard]] bool informative() const noexcept {
     return value.has_value() && (status == TrialJobStatus::succeeded || status == TrialJobStatus::early_stopped);
   }
 };
 
-/// Everything that is known of a trial, with the fields of NNI's original interface.
+/// The details of a trial, with the fields of NNI's original interface.
 class TrialJobDetail {
  public:
   TrialJobDetail() = default;
 
-  TrialId trial;                                    ///< which
-  std::uint32_t attempts = 0;                       ///< runs so far
-  TrialJobStatus status = TrialJobStatus::unknown;  ///< how it stands
-  ParameterId parameter;                            ///< which suggestion of the tuner
+  TrialId trial;                                    ///< the trial
+  std::uint32_t attempts = 0;                       ///< number of runs so far
+  TrialJobStatus status = TrialJobStatus::unknown;  ///< current status
+  ParameterId parameter;                            ///< suggestion of the tuner
   Parameters parameters;                            ///< its first values, verbatim
-  std::uint32_t parameter_index = 0;       ///< of the newest parameters: above 0 when a running trial was sent others
-  std::optional<TimePoint> submit_time;    ///< when it was ordered, wall clock
-  std::optional<TimePoint> start_time;     ///< when its last run began; absent before
-  std::optional<TimePoint> end_time;       ///< when its last run ended; absent before
+  std::uint32_t parameter_index = 0;  ///< index of the newest parameters: above 0 if the running trial received others
+  std::optional<TimePoint> submit_time;    ///< wall time of its creation
+  std::optional<TimePoint> start_time;     ///< start of its last run; absent before
+  std::optional<TimePoint> end_time;       ///< end of its last run; absent before
   std::optional<std::string> final_value;  ///< JSON text of the first final result
-  JobId job;                               ///< what the platform calls its last run
-  std::vector<std::string> tags;           ///< words of the platform about its last run
-  std::string url;                         ///< where a person can look at it
-  std::string working_directory;           ///< where it writes
-  std::string environment;                 ///< `envId` of NNI's interface: the machine or environment that it ran on
-  std::string message;                     ///< why it ended, for people
-  std::optional<int> exit_code;            ///< when its last run ended by itself
+  JobId job;                               ///< job of its last run on the platform
+  std::vector<std::string> tags;           ///< labels of the platform for its last run
+  std::string url;                         ///< page of its last run, for users
+  std::string working_directory;           ///< directory of its output files
+  std::string environment;                 ///< `envId` of NNI's interface: its machine or environment
+  std::string message;                     ///< readable reason of its end or of its waiting
+  std::optional<int> exit_code;            ///< if its last run ended on its own
   std::optional<int> signal;               ///< number of the signal that ended its last run
-  bool is_early_stopped = false;           ///< an assessor or the caller stopped it before its end
+  bool is_early_stopped = false;           ///< stopped by an assessor, the caller or a time limit
 };
 
 }  // namespace nni

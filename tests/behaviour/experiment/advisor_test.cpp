@@ -214,7 +214,7 @@ std::string reason_with(bool suggests, Observer observer) {
 
 TEST_CASE("experiment: an exception of a policy or an observer says whose it is", "[experiment][advisor]") {
   CHECK(reason_with(false, {}) == "the tuner's generate threw an exception: the dice are gone");
-  CHECK(reason_with(true, {}) == "the tuner's observe threw something that is no std::exception");
+  CHECK(reason_with(true, {}) == "the tuner's observe threw an object that is not a std::exception");
   CHECK(reason_with(true, {.on_start = [](const ExperimentStart&) { throw std::runtime_error("no screen"); }}) ==
         "the observer's on_start threw an exception: no screen");
 }

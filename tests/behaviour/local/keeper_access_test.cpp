@@ -94,7 +94,7 @@ CO_TEST_CASE("local: a manager sends nothing to a keeper's socket on which anoth
   try {
     co_await local.start(ctx);
   } catch (const Error& error) {
-    CHECK(error.code() == make_error_code(Errc::not_authorised));
+    CHECK(error.code() == make_error_code(Errc::not_authorized));
     refusal = error.what();
   }
   const int code = stranger.code();

@@ -99,7 +99,7 @@ class Client final : public StreamUser, public std::enable_shared_from_this<Clie
 /// @param executor              single-threaded; calls what the stream's user is told
 /// @param experiment_directory  of the experiment
 /// @returns       nothing when no keeper listens there
-/// @throws Error  `Errc::not_authorised` when another user's process listens there; any other failure
+/// @throws Error  `Errc::not_authorized` when another user's process listens there; any other failure
 [[nodiscard]] std::shared_ptr<ByteStream> connect_to_keeper(
     const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory);
 
@@ -109,7 +109,7 @@ class Client final : public StreamUser, public std::enable_shared_from_this<Clie
 /// @param limit                 for the answer
 /// @returns       JSON text; empty when there is no keeper, or when it ended before it answered
 /// @throws Error  `Errc::timed_out` when it does not answer within `limit`; `Errc::in_use` with its process when a keeper
-///                does not listen; `Errc::not_authorised` when another user's process listens there; any other failure
+///                does not listen; `Errc::not_authorized` when another user's process listens there; any other failure
 [[nodiscard]] std::string ask_keeper(const std::filesystem::path& experiment_directory, bool stop,
                                      Duration limit = std::chrono::seconds(5));
 

@@ -33,11 +33,11 @@ struct Peer {
 /// @param peer    from `peer_of`
 /// @param user    the expected one
 /// @param socket  path of the socket, for the message
-/// @throws Error  `Errc::not_authorised` with both users
+/// @throws Error  `Errc::not_authorized` with both users
 inline void require_user(const Peer& peer, uid_t user, const std::string& socket) {
   if (peer.user == user) return;
   throw Error(
-      Errc::not_authorised,
+      Errc::not_authorized,
       "the other end of " + socket + " is process " + std::to_string(peer.pid) + " of user " +
           std::to_string(peer.user) + ", and this process belongs to user " + std::to_string(user) +
           "; nothing was sent to it; run both as one user, and check who may write into the directory");
