@@ -13,7 +13,7 @@ namespace nni {
 
 NNI_INLINE Ledger::Ledger(LedgerOptions options) : options_(std::move(options)) {}
 
-// First in, first out by trial: a trial that is tried again does not go to the end of the line.
+// Ordered by trial id, not by arrival: a retried trial keeps its position before younger ones.
 NNI_INLINE void Ledger::stand_in_line(TrialId trial) {
   waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), trial), trial);
   ++counts_.waiting;
@@ -26,6 +26,7 @@ NNI_INLINE void Ledger::retry_due(TrialId id) {
   stand_in_line(id);
 }
 
+// Requested suggestions count as busy, so that an advisor that answers slowly is not asked twice for the same slot.
 NNI_INLINE std::size_t Ledger::wanted() const noexcept {
   if (stopped_ || paused() || exhausted_ || holds_starts()) return 0;
   const std::size_t busy = counts_.live + counts_.waiting + requested_;
@@ -35,14 +36,15 @@ NNI_INLINE std::size_t Ledger::wanted() const noexcept {
   return static_cast<std::size_t>(std::min<std::uint64_t>(options_.concurrency - busy, options_.max_trials - spent));
 }
 
-NNI_INLINE TrialId Ledger::order(NewTrial what, TimePoint now, Transition& out) {
+NNI_INLINE TrialId Ledger::order(NewTrial suggestion, TimePoint now, Transition& out) {
+  // An advisor may order trials that nobody requested.
   if (requested_ > 0) --requested_;
   const TrialId id{++counts_.ordered};
-  out.records.emplace_back(std::in_place_type<TrialOrdered>, id, what.parameter, what.parameters, now);
+  out.records.emplace_back(std::in_place_type<TrialOrdered>, id, suggestion.parameter, suggestion.parameters, now);
   Trial& trial = trials_[id];
   trial.detail.trial = id;
-  trial.detail.parameter = what.parameter;
-  trial.detail.parameters = std::move(what.parameters);
+  trial.detail.parameter = suggestion.parameter;
+  trial.detail.parameters = std::move(suggestion.parameters);
   trial.detail.status = TrialJobStatus::waiting;
   trial.detail.submit_time = now;
   trial.run = RunId{id, 0};
@@ -97,49 +99,55 @@ NNI_INLINE void Ledger::refuse(TrialId id, std::string reason, TimePoint now, Tr
   finish(trial, TrialJobStatus::failed, std::move(end), now, out);
 }
 
-NNI_INLINE void Ledger::event(const JobEvent& what, TimePoint, Transition& out) {
-  if (const auto* begin = std::get_if<JobStarted>(&what)) {
+NNI_INLINE void Ledger::event(const JobEvent& event, TimePoint, Transition& out) {
+  if (const auto* begin = std::get_if<JobStarted>(&event)) {
     take_up(begin->run);
     started(*begin, out);
-  } else if (const auto* end = std::get_if<JobEnded>(&what)) {
+  } else if (const auto* end = std::get_if<JobEnded>(&event)) {
+    // A deferral repeats what is known of a deferred run; any other end means that the platform had accepted it after all.
     if (end->end.kind != EndKind::deferred) take_up(end->run);
     ended(*end, false, out);
-  } else if (const auto* queued = std::get_if<JobQueued>(&what)) {
+  } else if (const auto* queued = std::get_if<JobQueued>(&event)) {
     if (Trial* trial = find_live(queued->run)) trial->detail.message = queued->reason;
   }
 }
 
-NNI_INLINE void Ledger::lost_with_manager(const JobEnded& what, Transition& out) { ended(what, true, out); }
+NNI_INLINE void Ledger::lost_with_manager(const JobEnded& event, Transition& out) { ended(event, true, out); }
 
-NNI_INLINE void Ledger::started(const JobStarted& what, Transition& out) {
-  Trial* trial = find_live(what.run);
+NNI_INLINE void Ledger::started(const JobStarted& event, Transition& out) {
+  Trial* trial = find_live(event.run);
   if (!trial || trial->detail.status == TrialJobStatus::running) return;
   trial->detail.status = TrialJobStatus::running;
-  trial->detail.start_time = what.at;
+  trial->detail.start_time = event.at;
   trial->detail.message.clear();
-  trial->detail.job = what.job;
-  trial->detail.url = what.url;
-  trial->detail.working_directory = what.working_directory;
-  trial->detail.tags = what.tags;
+  trial->detail.job = event.job;
+  trial->detail.url = event.url;
+  trial->detail.working_directory = event.working_directory;
+  trial->detail.tags = event.tags;
   ++counts_.running;
-  if (!std::exchange(trial->start_recorded, true)) out.records.emplace_back(std::in_place_type<RunStarted>, what);
+  // Of an adopted run the start may be recorded already; one record per run is enough.
+  if (!std::exchange(trial->start_recorded, true)) out.records.emplace_back(std::in_place_type<RunStarted>, event);
 }
 
-NNI_INLINE void Ledger::message(TrialMessage what, Transition& out) {
+NNI_INLINE void Ledger::message(TrialMessage message, Transition& out) {
+  // A message proves that its run, and so any run, can start.
   can_start_ = true;
   failed_starts_ = 0;
-  take_up(what.metric.run);
-  if (what.kind == TrialMessage::Kind::garbage) {
+  take_up(message.metric.run);
+  if (message.kind == TrialMessage::Kind::garbage) {
+    // Acknowledged without a record: a second delivery would be as unreadable as the first.
     ++counts_.garbage;
-    out.effects.emplace_back(Durability::none, Acknowledge{what.receipt});
+    out.effects.emplace_back(Durability::none, Acknowledge{message.receipt});
     return;
   }
-  metric(std::move(what.metric), what.receipt, out);
+  metric(std::move(message.metric), message.receipt, out);
 }
 
-// What is proved once holds until the experiment is started again: a platform that has bad days is no wrong command.
+// Once any run has started, start failures stop counting until the next start of the experiment: a flaky platform is not
+// a bad command.
 NNI_INLINE void Ledger::judge_start(const JobEnd& end) {
   if (can_start_ || end.kind == EndKind::killed || end.kind == EndKind::lost) return;
+  // The exit codes of shells for a program that cannot be executed (126) or is not found (127).
   const bool unusable = end.kind == EndKind::exited && (end.code == 126 || end.code == 127);
   if (end.kind != EndKind::not_started && !unusable) {
     can_start_ = true;
@@ -159,37 +167,39 @@ NNI_INLINE std::string Ledger::cannot_start() const {
   return holds_starts() && counts_.live == 0 ? start_failure_ : std::string();
 }
 
-NNI_INLINE void Ledger::metric(Metric what, Receipt receipt, Transition& out) {
-  Trial* trial = find_live(what.run);
-  const bool is_final = what.kind == MetricKind::final;
+NNI_INLINE void Ledger::metric(Metric value, Receipt receipt, Transition& out) {
+  Trial* trial = find_live(value.run);
+  const bool is_final = value.kind == MetricKind::final;
+  // A final value decides the outcome of the trial, so its sender may forget it only when it survives a loss of power.
   const Durability durability = is_final ? Durability::synced : Durability::written;
   if (!trial) {
-    // It is kept all the same if a store can know the trial, which must not wait for ever.
+    // Late values are recorded too if the trial exists; in any case the sender gets its acknowledgement, or it would retry
+    // without end.
     ++counts_.late;
-    const bool ordered = what.run.trial.number != 0 && what.run.trial.number <= counts_.ordered;
+    const bool ordered = value.run.trial.number != 0 && value.run.trial.number <= counts_.ordered;
     if (!ordered) {
       out.effects.emplace_back(Durability::none, Acknowledge{receipt});
       return;
     }
-    out.records.emplace_back(std::in_place_type<MetricReceived>, std::move(what));
+    out.records.emplace_back(std::in_place_type<MetricReceived>, std::move(value));
     out.effects.emplace_back(durability, Acknowledge{receipt});
     return;
   }
-  // A second delivery of what was recorded changes nothing, but the sender still needs its answer.
-  if (trial->seen.insert(what)) {
-    out.records.emplace_back(std::in_place_type<MetricReceived>, what);
-    const bool is_later = is_final && trial->detail.final_value;  // it is not the result
-    if (is_final && !is_later) trial->detail.final_value = what.value;
+  // A duplicate delivery changes nothing, but its sender still needs the acknowledgement.
+  if (trial->seen.insert(value)) {
+    out.records.emplace_back(std::in_place_type<MetricReceived>, value);
+    const bool is_later = is_final && trial->detail.final_value;  // not the result of the run
+    if (is_final && !is_later) trial->detail.final_value = value.value;
     if (!is_final) {
-      const std::optional<double> number = what.scalar();
+      const std::optional<double> number = value.scalar();
       if (number && std::isfinite(*number)) trial->last_number = number;
     }
-    if (!is_later || options_.every_final) out.effects.emplace_back(Durability::none, ReportMetric{std::move(what)});
+    if (!is_later || options_.every_final) out.effects.emplace_back(Durability::none, ReportMetric{std::move(value)});
   }
   out.effects.emplace_back(durability, Acknowledge{receipt});
 }
 
-// Told by this manager, or by the one before, which the service remembers.
+// The stop was requested by this manager, or by the previous one, as the service remembers.
 NNI_INLINE std::optional<StopReason> Ledger::stop_reason(const Trial& trial, const JobEnd& end) {
   if (trial.told_to_stop) return trial.told_to_stop;
   return end.kind == EndKind::killed ? end.why.value_or(StopReason::user) : end.why;
@@ -209,36 +219,39 @@ NNI_INLINE bool Ledger::retries_after(const Trial& trial, const JobEnd& end) con
   return false;
 }
 
-NNI_INLINE void Ledger::ended(const JobEnded& what, bool with_manager, Transition& out) {
-  Trial* trial = find_live(what.run);
+NNI_INLINE void Ledger::ended(const JobEnded& event, bool with_manager, Transition& out) {
+  Trial* trial = find_live(event.run);
   if (!trial) return;
-  if (what.end.kind == EndKind::deferred) return put_back(*trial, what, out);
+  if (event.end.kind == EndKind::deferred) return put_back(*trial, event, out);
   if (trial->detail.status == TrialJobStatus::running) --counts_.running;
   --counts_.live;
   trial->submitted = false;
-  const std::optional<StopReason> stopped = stop_reason(*trial, what.end);
-  if (!stopped) judge_start(what.end);
+  const std::optional<StopReason> stopped = stop_reason(*trial, event.end);
+  // A stopped run says nothing about whether runs can start.
+  if (!stopped) judge_start(event.end);
   if (std::exchange(trial->holds_place, false))
     out.effects.emplace_back(Durability::none, Release{std::exchange(trial->placement, {})});
-  out.effects.emplace_back(Durability::written, Forget{what.run});
+  out.effects.emplace_back(Durability::written, Forget{event.run});
   const bool stops_with_experiment = stopped == StopReason::experiment_end;
-  if (stopped && !stops_with_experiment) return finish(*trial, status_of(*stopped), what.end, what.at, out);
-  if (trial->detail.final_value && (stops_with_experiment || what.end.kind == EndKind::lost)) {
-    JobEnd end = what.end;
+  if (stopped && !stops_with_experiment) return finish(*trial, status_of(*stopped), event.end, event.at, out);
+  if (trial->detail.final_value && (stops_with_experiment || event.end.kind == EndKind::lost)) {
+    JobEnd end = event.end;
     if (!end.succeeded())
       end.message = "its final value was recorded before its end" + (end.message.empty() ? "" : ": " + end.message);
-    return finish(*trial, TrialJobStatus::succeeded, std::move(end), what.at, out);
+    return finish(*trial, TrialJobStatus::succeeded, std::move(end), event.at, out);
   }
-  if (stops_with_experiment) return try_again(*trial, what.end, what.at, Duration::zero(), out);
-  if (!with_manager && retries_after(*trial, what.end)) {
+  if (stops_with_experiment) return try_again(*trial, event.end, event.at, Duration::zero(), out);
+  if (!with_manager && retries_after(*trial, event.end)) {
     ++trial->retries;
-    const Duration pause = pause_before(trial->retries, options_.backoff, options_.seed, what.run.trial);
-    return try_again(*trial, what.end, what.at, pause, out);
+    const Duration pause = pause_before(trial->retries, options_.backoff, options_.seed, event.run.trial);
+    return try_again(*trial, event.end, event.at, pause, out);
   }
-  const bool repeats = what.end.kind == EndKind::lost && (with_manager || options_.max_retries == 0);
+  // With retries, a lost run is repeated by the rule above only; without them by `max_losses`. A loss together with the
+  // manager is never counted: otherwise a trial would fail because of crashes of somebody else.
+  const bool repeats = event.end.kind == EndKind::lost && (with_manager || options_.max_retries == 0);
   if (repeats && (with_manager || ++trial->losses <= options_.max_losses))
-    return try_again(*trial, what.end, what.at, Duration::zero(), out);
-  finish(*trial, what.end.succeeded() ? TrialJobStatus::succeeded : TrialJobStatus::failed, what.end, what.at, out);
+    return try_again(*trial, event.end, event.at, Duration::zero(), out);
+  finish(*trial, event.end.succeeded() ? TrialJobStatus::succeeded : TrialJobStatus::failed, event.end, event.at, out);
 }
 
 NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at, Duration pause, Transition& out) {
@@ -260,6 +273,7 @@ NNI_INLINE void Ledger::try_again(Trial& trial, const JobEnd& end, TimePoint at,
   trial.detail.message = end.message;
   trial.told_to_stop.reset();
   trial.submitted = false;
+  // The next attempt numbers its values from 0 again, and they are not duplicates of these.
   trial.seen = {};
   trial.last_number.reset();
   if (pause > Duration::zero()) {
@@ -292,25 +306,27 @@ NNI_INLINE void Ledger::finish(Trial& trial, TrialJobStatus status, JobEnd end, 
   out.effects.emplace_back(options_.outcome_durability, ReportOutcome{outcome_of(trial.detail, trial.last_number)});
   ++counts_.finished;
   ++counts_.by_status[static_cast<std::size_t>(status)];
+  // A tuner with nothing to suggest may have more after this result.
   exhausted_ = false;
   const auto node = trials_.extract(trial.detail.trial);
   out.effects.emplace_back(Durability::none, Announce{std::move(node.mapped().detail)});
 }
 
-NNI_INLINE void Ledger::cancel(TrialId id, StopReason why, TimePoint now, Transition& out) {
+NNI_INLINE void Ledger::cancel(TrialId id, StopReason reason, TimePoint now, Transition& out) {
   const auto found = trials_.find(id);
   if (found == trials_.end() || found->second.adopting) return;
   Trial& trial = found->second;
   if (trial.submitted) {
     if (trial.told_to_stop) return;
-    trial.told_to_stop = why;
-    // Behind the submission of the same run, which waits for the same strength; behind nothing when that is over: who
-    // stops must not wait until a disk has space.
+    trial.told_to_stop = reason;
+    // The stop must not overtake the submission of the same run, so it waits for the same durability. Once the run has
+    // started it waits for nothing: stopping must work while the disk is full.
     const bool begun = trial.detail.status == TrialJobStatus::running;
-    out.effects.emplace_back(begun ? Durability::none : options_.submit_durability, Cancel{trial.run, why});
+    out.effects.emplace_back(begun ? Durability::none : options_.submit_durability, Cancel{trial.run, reason});
     return;
   }
-  if (why == StopReason::experiment_end) return;
+  // A trial without a live run stays open when the experiment stops; a resume starts it.
+  if (reason == StopReason::experiment_end) return;
   const auto place = std::find(waiting_.begin(), waiting_.end(), id);
   if (place != waiting_.end()) {
     waiting_.erase(place);
@@ -319,22 +335,22 @@ NNI_INLINE void Ledger::cancel(TrialId id, StopReason why, TimePoint now, Transi
   if (trial.pausing) --counts_.retrying;
   if (std::exchange(trial.deferred, false)) --deferred_;
   JobEnd end{EndKind::killed, 0, "stopped before it started"};
-  end.why = why;
+  end.why = reason;
   if (trial.last_end) {
-    // Its last run ended as it did, and when it did; only the trial ends now.
+    // The recorded end of its last run stays as it is, time included; only the trial ends now.
     end = *std::move(trial.last_end);
     end.message =
         "stopped while it waited for its next attempt" + (end.message.empty() ? "" : "; before: " + end.message);
     now = trial.ended_at;
   }
-  finish(trial, status_of(why), std::move(end), now, out);
+  finish(trial, status_of(reason), std::move(end), now, out);
 }
 
 NNI_INLINE void Ledger::cancel_all(TimePoint now, Transition& out) {
   std::vector<TrialId> live;
   for (const auto& [id, trial] : trials_)
     if (trial.submitted) live.push_back(id);
-  std::sort(live.begin(), live.end());
+  std::sort(live.begin(), live.end());  // the same order in every execution
   for (const TrialId id : live) cancel(id, StopReason::experiment_end, now, out);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Bodies of `Ledger`: runs that a platform could not start for now. Included by ledger_inl.hpp.
+/// Bodies of `Ledger`: runs that a platform deferred. Included by ledger_inl.hpp.
 
 #include <algorithm>
 #include <utility>
@@ -10,7 +10,7 @@
 
 namespace nni {
 
-// A run that was deferred keeps its number: its intent is recorded, and to submit it again makes no second job.
+// A deferred run keeps its number: its intent is recorded, and submitting it again is idempotent on the platform.
 NNI_INLINE void Ledger::next_run(Trial& trial) {
   if (std::exchange(trial.deferred, false)) {
     --deferred_;
@@ -20,12 +20,12 @@ NNI_INLINE void Ledger::next_run(Trial& trial) {
   ++trial.detail.attempts;
 }
 
-NNI_INLINE void Ledger::put_back(Trial& trial, const JobEnded& what, Transition& out) {
+NNI_INLINE void Ledger::put_back(Trial& trial, const JobEnded& event, Transition& out) {
   if (trial.told_to_stop || trial.start_recorded) {
-    // Nobody wants it to start any more; or it did begin, so that it is gone now whatever its platform calls that.
-    JobEnd end{trial.start_recorded ? EndKind::lost : EndKind::killed, 0, what.end.message};
+    // Either it is no longer wanted, or it had started, so that it is lost now, whatever its platform calls that.
+    JobEnd end{trial.start_recorded ? EndKind::lost : EndKind::killed, 0, event.end.message};
     if (trial.told_to_stop) end.why = *trial.told_to_stop;
-    return ended(JobEnded{what.run, std::move(end), what.at}, false, out);
+    return ended(JobEnded{event.run, std::move(end), event.at}, false, out);
   }
   if (trial.detail.status == TrialJobStatus::running) --counts_.running;
   --counts_.live;
@@ -33,13 +33,13 @@ NNI_INLINE void Ledger::put_back(Trial& trial, const JobEnded& what, Transition&
   if (std::exchange(trial.holds_place, false))
     out.effects.emplace_back(Durability::none, Release{std::exchange(trial.placement, {})});
   trial.detail.status = TrialJobStatus::waiting;
-  trial.detail.message = what.end.message;
+  trial.detail.message = event.end.message;
   trial.deferred = true;
   ++deferred_;
   stand_in_line(trial.detail.trial);
 }
 
-// The answer to a submission that failed may have been lost on its way while the platform had accepted the run.
+// The platform may have accepted a run although the answer to its submission was lost on the way.
 NNI_INLINE void Ledger::take_up(RunId run) {
   if (deferred_ == 0) return;
   const auto found = trials_.find(run.trial);

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// Bodies of `Ledger`: what a store and a platform tell of an earlier manager. Included by ledger_inl.hpp.
+/// Bodies of `Ledger`: restoring the state of a previous manager from the store and the platform. Included by ledger_inl.hpp.
 
 #include <algorithm>
 #include <utility>
@@ -25,11 +25,12 @@ NNI_LAZY_BODY void Ledger::restore(const ExperimentSnapshot& snapshot) {
     trial.losses = known.losses;
     trial.ended_at = known.ended_at;
     trial.last_end = known.last_end;
+    // The last attempt; one that never ran counts as attempt 0.
     trial.run = RunId{known.trial, known.attempts == 0 ? 0 : known.attempts - 1};
     if (known.open_run) {
       trial.run = known.open_run->run;
       trial.adopting = true;
-      trial.detail.status = TrialJobStatus::unknown;  // until the platform has said what became of it
+      trial.detail.status = TrialJobStatus::unknown;  // until the platform has reported its state
       trial.start_recorded = known.open_run->started;
       trial.intended_at = known.open_run->at;
       trial.placement = known.open_run->placement;
@@ -81,6 +82,7 @@ NNI_INLINE std::vector<RetryLater> Ledger::pauses(TimePoint now) const {
   std::vector<RetryLater> pauses;
   for (const auto& [id, trial] : trials_)
     if (trial.pausing && trial.pause > Duration::zero()) {
+      // Clamped, because the wall clock may have been adjusted while no manager ran.
       const Duration left = trial.ended_at + trial.pause - now;
       pauses.emplace_back(id, std::clamp(left, Duration::zero(), trial.pause));
     }
@@ -108,19 +110,19 @@ NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transiti
   Trial& trial = found->second;
   trial.adopting = false;
   if (report.state == JobReport::State::never_started) {
-    // The intent is withdrawn: nothing outside has happened, so the same trial waits for its next attempt.
+    // The intent is withdrawn: it had no external effect, so the trial is requeued.
     JobEnd end{EndKind::not_started, 0, "the manager ended before it was submitted"};
     try_again(trial, end, now, Duration::zero(), out);
     return;
   }
   trial.submitted = true;
-  // Only what goes on is told to the scheduler.
+  // Only runs that are still alive occupy the scheduler.
   trial.holds_place = report.state == JobReport::State::running;
   ++counts_.live;
   trial.detail.status = TrialJobStatus::waiting;
   if (!report.job.empty()) trial.detail.job = report.job;
   if (report.started != TimePoint{}) {
-    // What the report leaves out is as it was recorded.
+    // Fields that the report leaves empty are as recorded.
     JobStarted begin{report.run, trial.detail.job, report.started};
     begin.url = report.url.empty() ? trial.detail.url : report.url;
     begin.working_directory =
@@ -132,9 +134,9 @@ NNI_INLINE void Ledger::adopted(const JobReport& report, TimePoint now, Transiti
   JobEnd end = report.end;
   if (report.state == JobReport::State::unknown) {
     end.kind = EndKind::lost;
-    if (end.message.empty()) end.message = "the platform does not know it any more";
+    if (end.message.empty()) end.message = "the platform no longer knows this run";
   }
-  // A loss that a platform remembers uses up a retry, but is not held against a trial that has none.
+  // A loss that the platform remembers uses up a retry; without retries it is not counted.
   const bool uncounted = end.kind == EndKind::lost && options_.max_retries == 0;
   const JobEnded ending{report.run, std::move(end), report.ended == TimePoint{} ? now : report.ended};
   ended(ending, uncounted || report.state == JobReport::State::unknown, out);

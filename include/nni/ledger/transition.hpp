@@ -19,124 +19,124 @@ enum class Durability : std::uint8_t {
   synced    ///< the records survive a loss of power
 };
 
-/// Submit a run to the training service.
+/// Submits a run to the training service.
 class Submit {
  public:
   Submit() = default;
-  /// @param what  the run, and everything that it needs
-  explicit Submit(TrialJobForm what) : form(std::make_unique<TrialJobForm>(std::move(what))) {}
-  std::unique_ptr<TrialJobForm> form;  ///< apart, because an action is moved several times
+  /// @param job_form  the run, and everything that it needs
+  explicit Submit(TrialJobForm job_form) : form(std::make_unique<TrialJobForm>(std::move(job_form))) {}
+  std::unique_ptr<TrialJobForm> form;  ///< on the heap: an action is moved several times
 };
 
-/// Ask the training service to stop a run.
+/// Asks the training service to stop a run.
 class Cancel {
  public:
   Cancel() = default;
-  /// @param which   the run
-  /// @param reason  decides the status with which its trial ends
-  Cancel(RunId which, StopReason reason) : run(which), why(reason) {}
-  RunId run;                          ///< which run
-  StopReason why = StopReason::user;  ///< decides the status with which its trial ends
+  /// @param run_id  the run
+  /// @param reason  determines the final status of its trial
+  Cancel(RunId run_id, StopReason reason) : run(run_id), why(reason) {}
+  RunId run;                          ///< the run
+  StopReason why = StopReason::user;  ///< determines the final status of its trial
 };
 
-/// Tell the trial that its message is kept.
+/// Acknowledges a message to its trial.
 class Acknowledge {
  public:
   Acknowledge() = default;
-  /// @param delivery  as it came with the message
+  /// @param delivery  receipt of the message
   explicit Acknowledge(Receipt delivery) : receipt(delivery) {}
-  Receipt receipt;  ///< as it came with the message
+  Receipt receipt;  ///< receipt of the message
 };
 
-/// Tell the advisor a value of a running trial.
+/// Reports a value of a running trial to the advisor.
 class ReportMetric {
  public:
   ReportMetric() = default;
-  /// @param what  the value
-  explicit ReportMetric(Metric what) : metric(std::move(what)) {}
+  /// @param value  the value and its run
+  explicit ReportMetric(Metric value) : metric(std::move(value)) {}
   Metric metric;  ///< the value and its run
 };
 
-/// Tell the advisor that a trial has ended.
+/// Reports the outcome of a trial to the advisor.
 class ReportOutcome {
  public:
   ReportOutcome() = default;
-  /// @param what  how it ended
-  explicit ReportOutcome(TrialOutcome what) : outcome(std::move(what)) {}
-  TrialOutcome outcome;  ///< which trial, and how it ended
+  /// @param trial_outcome  the trial, its final status and its value
+  explicit ReportOutcome(TrialOutcome trial_outcome) : outcome(std::move(trial_outcome)) {}
+  TrialOutcome outcome;  ///< the trial, its final status and its value
 };
 
-/// Give a placement back to the scheduler.
+/// Releases a placement to the scheduler.
 class Release {
  public:
   Release() = default;
-  /// @param what  as the scheduler returned it
-  explicit Release(Placement what) : placement(std::move(what)) {}
+  /// @param granted  as the scheduler returned it
+  explicit Release(Placement granted) : placement(std::move(granted)) {}
   Placement placement;  ///< as the scheduler returned it
 };
 
-/// Tell the observers that a trial has ended. It waits for no record: people see what happens, and a resume tells again
-/// what was not recorded.
+/// Notifies the observers that a trial has ended. It does not wait for the record: users see events at once, and a resume
+/// repeats the notification for an end that was not recorded.
 class Announce {
  public:
   Announce() = default;
-  /// @param what  the trial in its final state
-  explicit Announce(TrialJobDetail what) : detail(std::make_unique<TrialJobDetail>(std::move(what))) {}
-  std::unique_ptr<TrialJobDetail> detail;  ///< apart, because an action is moved several times
+  /// @param job_detail  the trial in its final state
+  explicit Announce(TrialJobDetail job_detail) : detail(std::make_unique<TrialJobDetail>(std::move(job_detail))) {}
+  std::unique_ptr<TrialJobDetail> detail;  ///< on the heap: an action is moved several times
 };
 
-/// Tell the training service that the end of a run is recorded; a service that keeps ends for a manager that may come
-/// back can forget this one.
+/// Notifies the training service that the end of a run is recorded. A service that keeps ends for a restarted manager
+/// may drop this one.
 class Forget {
  public:
   Forget() = default;
-  /// @param which  the run
-  explicit Forget(RunId which) : run(which) {}
-  RunId run;  ///< which run
+  /// @param run_id  the run
+  explicit Forget(RunId run_id) : run(run_id) {}
+  RunId run;  ///< the run
 };
 
-/// Let a trial wait before its next attempt, and call `Ledger::retry_due` then.
+/// Starts the retry delay of a trial; its end is reported by `Ledger::retry_due`.
 class RetryLater {
  public:
   RetryLater() = default;
-  /// @param which  the trial
-  /// @param span   from now on
-  RetryLater(TrialId which, Duration span) : trial(which), pause(span) {}
-  TrialId trial;     ///< which trial
+  /// @param trial_id  the trial
+  /// @param delay     from now on
+  RetryLater(TrialId trial_id, Duration delay) : trial(trial_id), pause(delay) {}
+  TrialId trial;     ///< the trial
   Duration pause{};  ///< from now on
 };
 
-/// Something that a ledger wants done.
+/// An action that the ledger requests.
 using Action =
     std::variant<Submit, Cancel, Acknowledge, ReportMetric, ReportOutcome, Release, Announce, Forget, RetryLater>;
 
-/// An action and the strength of record that it waits for.
+/// An action and the durability that it waits for.
 class Effect {
  public:
   Effect() = default;
-  /// @param strength  of the records of its transition
-  /// @param what      is to be done then
-  Effect(Durability strength, Action what) : waits_for(strength), action(std::move(what)) {}
-  Durability waits_for = Durability::none;  ///< how strongly the records of its transition must be kept before
-  Action action;                            ///< what is to be done then
+  /// @param durability  required of the records of its transition
+  /// @param requested   the action to perform then
+  Effect(Durability durability, Action requested) : waits_for(durability), action(std::move(requested)) {}
+  Durability waits_for = Durability::none;  ///< required durability of the records of its transition
+  Action action;                            ///< the action to perform then
 };
 
-/// What a step of the ledger leads to: records to keep, then effects to carry out, both in order.
+/// The result of a step of the ledger: records to append, then effects to perform, both in order.
 class Transition {
  public:
   Transition() = default;
 
-  /// True when there is nothing to do.
+  /// Returns true if there are no records and no effects.
   [[nodiscard]] bool empty() const noexcept { return records.empty() && effects.empty(); }
 
-  /// Forgets everything but the memory, so that a loop can use one transition for all its steps.
+  /// Removes all records and effects but keeps the memory, so that a loop can reuse one transition.
   void clear() noexcept {
     records.clear();
     effects.clear();
   }
 
   std::vector<StoreEvent> records;  ///< to append to the store, in order
-  std::vector<Effect> effects;      ///< to carry out, in order, each when its records are kept strongly enough
+  std::vector<Effect> effects;      ///< to perform, in order, each when its records have the required durability
 };
 
 }  // namespace nni
