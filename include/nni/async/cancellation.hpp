@@ -10,16 +10,16 @@
 
 namespace nni::async {
 
-/// True for every code that stands for "somebody cancelled this", whatever part of Asio says so.
+/// Returns true for every error code of Asio and the system that means cancellation.
 [[nodiscard]] bool is_cancellation(const boost::system::error_code& code) noexcept;
 
-/// True when an exception says that somebody cancelled the work; loops end quietly on it.
+/// Returns true for an exception that means cancellation, on which loops end silently.
 [[nodiscard]] bool is_cancellation(const std::exception_ptr& failure) noexcept;
 
-/// Lets a coroutine that was cancelled await its clean-up.
+/// Resets the cancellation state, so that a canceled coroutine can await its clean-up.
 ///
-/// A cancelled coroutine throws at each `co_await`, before anything is done. Awaiting this forgets the
-/// cancellations so far. A new one would interrupt the clean-up; together with `shield` none does.
+/// A canceled coroutine throws at each `co_await`, before the operation starts. Awaiting the result discards
+/// previous cancellations. A later one would interrupt the clean-up, unless that is protected by `shield`.
 /// @code
 /// std::exception_ptr failure;
 /// try { co_await work(); } catch (...) { failure = std::current_exception(); }
@@ -27,22 +27,22 @@ namespace nni::async {
 /// auto last = async::shield(clean_up());
 /// co_await std::move(last);
 /// @endcode
-/// Where it fits, `finally` says the same in one call.
+/// `finally` does the same in one call.
 [[nodiscard]] inline auto ignore_cancellation() noexcept { return boost::asio::this_coro::reset_cancellation_state(); }
 
-/// Runs work that cancellation must not reach; for shutdown only.
+/// Runs work to its end regardless of cancellation; for shutdown only.
 ///
-/// A cancellation that arrives meanwhile is remembered and interrupts the caller at its next `co_await`. A
-/// limit on time goes inside: `shield(with_timeout(work, limit))`.
+/// A cancellation in the meantime is kept and interrupts the caller at its next `co_await`. A
+/// timeout belongs inside: `shield(with_timeout(work, limit))`.
 ///
 /// @param work  runs to its end
 /// @returns     its result, or its exception
 template <class T>
 [[nodiscard]] awaitable<T> shield(awaitable<T> work);
 
-/// Runs work and then, whatever became of it, a shielded clean-up.
+/// Runs work and then, whatever its outcome, a shielded clean-up.
 ///
-/// The clean-up runs when the work returned, threw or was cancelled. When both throw, the work's exception counts.
+/// The clean-up runs after a result, an exception and a cancellation. If both throw, the work's exception is rethrown.
 ///
 /// @param work      the work
 /// @param clean_up  built before the work starts, started after it ended
@@ -52,7 +52,7 @@ template <class T>
 
 namespace detail {
 
-/// Waits for work on a thread of execution of its own, whose cancellation is not connected to the caller's.
+/// Waits for work in a separately spawned coroutine, to which a cancellation of the caller does not propagate.
 NNI_LAZY awaitable<void> run_apart(awaitable<void> work);
 
 }  // namespace detail

@@ -30,7 +30,7 @@ NNI_INLINE bool is_cancellation(const std::exception_ptr& failure) noexcept {
 
 namespace detail {
 
-/// Owned by the child, so that a context that dies with both of them frees both.
+/// Owned by the child, so that a context that is destroyed with both of them frees both.
 struct ApartState {
   WaitList done;
   bool finished = false;
@@ -43,7 +43,7 @@ NNI_LAZY_BODY awaitable<void> run_apart(awaitable<void> work) {
           shared->finished = true;
           shared->done.resume_all();
         }));
-  // An interrupt that does nothing: the cancellation is recorded in the caller's state and goes no further.
+  // An interrupt that does nothing: the cancellation is recorded in the caller's state but does not reach the work.
   Interrupt deaf;
   deaf.call = [](void*) {};
   const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();

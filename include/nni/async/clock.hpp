@@ -11,24 +11,24 @@ namespace nni {
 /// The clocks of this machine.
 class SystemClock {
  public:
-  /// Wall time, for records.
+  /// Returns the wall time, for records.
   [[nodiscard]] TimePoint now() const noexcept;
 
-  /// Monotonic time, for limits and waits.
+  /// Returns the monotonic time, for limits and waits.
   [[nodiscard]] SteadyPoint steady_now() const noexcept;
 
-  /// Suspends until a point in time; one in the past lets other work go first and returns.
-  /// @throws boost::system::system_error  `operation_aborted` when cancelled
+  /// Suspends until a point in time; for one in the past it yields to other work once.
+  /// @throws boost::system::system_error  `operation_aborted` when canceled
   NNI_LAZY [[nodiscard]] awaitable<void> sleep_until(SteadyPoint deadline);
 };
 
-/// Any clock, by reference: two pointers, copied freely.
+/// A type-erased reference to a clock: two pointers, cheap to copy.
 ///
-/// It models the concept `Clock` itself. Services see time through it only, so that a test can hold time still
+/// It models the concept `Clock` itself. Services read time only through it, so that a test can control time
 /// (nni/testing/manual_clock.hpp) and no service is a template on its clock.
 class ClockRef {
  public:
-  /// The clocks of this machine.
+  /// Refers to the clocks of this machine.
   ClockRef() noexcept;
 
   /// @param clock  models `Clock` and outlives every copy of this reference
@@ -41,22 +41,22 @@ class ClockRef {
              })
   ClockRef(C& clock) noexcept : clock_(&clock), table_(&table_of<C>) {}
 
-  /// Wall time, for records.
+  /// Returns the wall time, for records.
   [[nodiscard]] TimePoint now() const noexcept { return table_->now(clock_); }
 
-  /// Monotonic time, for limits and waits.
+  /// Returns the monotonic time, for limits and waits.
   [[nodiscard]] SteadyPoint steady_now() const noexcept { return table_->steady_now(clock_); }
 
   /// Suspends until a point in time.
-  /// @throws boost::system::system_error  `operation_aborted` when cancelled
+  /// @throws boost::system::system_error  `operation_aborted` when canceled
   [[nodiscard]] awaitable<void> sleep_until(SteadyPoint deadline) const {
     return table_->sleep_until(clock_, deadline);
   }
 
-  /// True for the clocks of this machine, whose waits may then be left to the executor's own timers.
+  /// Returns true for the clocks of this machine, whose waits the executor's own timers can serve.
   [[nodiscard]] bool is_system() const noexcept { return table_ == &table_of<SystemClock>; }
 
-  /// Suspends for a span of time, counted from this call.
+  /// Suspends for a time `span` from this call.
   [[nodiscard]] awaitable<void> sleep_for(Duration span) const { return sleep_until(steady_now() + span); }
 
  private:

@@ -21,7 +21,7 @@ NNI_LAZY_BODY awaitable<void> SystemClock::sleep_until(SteadyPoint deadline) {
 }
 
 NNI_INLINE ClockRef::ClockRef() noexcept {
-  // Without state, so one object serves all threads and contexts.
+  // Stateless, so one object serves all threads and contexts.
   static SystemClock system;
   clock_ = &system;
   table_ = &table_of<SystemClock>;

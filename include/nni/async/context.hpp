@@ -11,21 +11,21 @@
 
 namespace nni {
 
-/// What surrounds an experiment; everything has a default.
+/// Settings of a `Context`.
 struct ContextOptions {
-  Log log = {};                                        ///< where log lines go; the default says nothing
+  Log log = {};                                        ///< receiver of log lines; by default none
   ClockRef clock = {};                                 ///< the source of time
-  Duration shutdown_limit = std::chrono::seconds(60);  ///< a service finishes its clean-up within this
+  Duration shutdown_limit = std::chrono::seconds(60);  ///< time limit for the clean-up of a service
 };
 
-/// The surroundings that policies are given: executor, pool for blocking calls, clock, log, limit for shutdown.
+/// The execution environment of policies: executor, pool for blocking calls, clock, log, shutdown limit.
 ///
 /// One single-threaded executor owns all state. Members of services, storages and so on are called on it and
-/// never block; blocking calls go through `async::offload`. A policy may keep a pointer to the context it was
-/// started with; it outlives the policy's run.
+/// never block; blocking calls go through `async::offload`. A policy may keep a pointer to the context that it was
+/// started with; the context outlives the policy's run.
 ///
-/// `Runtime` makes one. A program with an `io_context` of its own builds one over it, and keeps the order: the
-/// pool dies before the context of the executor.
+/// `Runtime` makes one. A program with an `io_context` of its own creates one over it and destroys the
+/// pool before the context of the executor.
 class Context {
  public:
   /// @param executor  single-threaded; owns all state
@@ -36,19 +36,19 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  /// Where all state lives.
+  /// Returns the executor that owns all state.
   [[nodiscard]] const boost::asio::any_io_executor& executor() const noexcept { return executor_; }
 
-  /// Where blocking calls run.
+  /// Returns the pool for blocking calls.
   [[nodiscard]] boost::asio::thread_pool& pool() const noexcept { return *pool_; }
 
-  /// The source of time.
+  /// Returns the clock.
   [[nodiscard]] ClockRef clock() const noexcept { return options_.clock; }
 
-  /// Where log lines go.
+  /// Returns the log.
   [[nodiscard]] const Log& log() const noexcept { return options_.log; }
 
-  /// The longest that a clean-up may take.
+  /// Returns the time limit for the clean-up of a service.
   [[nodiscard]] Duration shutdown_limit() const noexcept { return options_.shutdown_limit; }
 
  private:

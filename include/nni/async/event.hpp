@@ -10,39 +10,39 @@
 
 namespace nni::async {
 
-/// Tells coroutines of one executor that something has changed.
+/// A notification of coroutines of one executor about a change of state.
 ///
-/// It keeps nothing: a `notify` that finds nobody waiting is forgotten and costs one comparison. So the state
-/// that it speaks of is looked at first, in a loop:
+/// It is stateless: a `notify` without waiters has no effect and costs one comparison. Therefore check the state
+/// first, in a loop:
 /// @code
 /// while (queue.empty()) co_await changed.wait();
 /// @endcode
-/// That misses nothing, because nothing else runs between the look and the wait. Use it on one executor only,
-/// and let it die before its context; for other threads there is `wakeup`.
+/// No change is missed, because nothing else runs between the check and the wait. Use it on one executor only,
+/// and destroy it before its context; for other threads use `wakeup`.
 class event {
  public:
   /// Suspends until the next `notify`.
-  /// @throws boost::system::system_error  `operation_aborted` when cancelled, or when the event dies
+  /// @throws boost::system::system_error  `operation_aborted` when canceled, or when the event is destroyed
   NNI_LAZY [[nodiscard]] awaitable<void> wait() { return waiters_.wait(); }
 
-  /// Sends on everybody who waits now.
+  /// Resumes every coroutine that is waiting now.
   void notify() { waiters_.post_all(); }
 
-  /// Sends on the one who waits longest; false when nobody waits.
+  /// Resumes the longest waiting coroutine; returns false if there is none.
   bool notify_one() { return waiters_.post_one(); }
 
-  /// True when nobody waits.
+  /// Returns true if no coroutine is waiting.
   [[nodiscard]] bool idle() const noexcept { return waiters_.empty(); }
 
  private:
   detail::WaitList waiters_;
 };
 
-/// Lets any thread wake a coroutine of one executor.
+/// A signal from any thread to a coroutine of one executor.
 ///
-/// Signals coalesce: many calls of `notify` before the coroutine looks are one wake-up, and they cost one
-/// atomic operation each. A queue between threads is written first and signalled second, and the coroutine
-/// waits first and reads second; then no element is left behind.
+/// Signals coalesce: many calls of `notify` before the coroutine runs are one wake-up, and they cost one
+/// atomic operation each. For a queue between threads, the producer writes first and notifies second, and the coroutine
+/// waits first and reads second; then no element is missed.
 /// @code
 /// for (;;) {
 ///   co_await ready.wait();
@@ -50,24 +50,24 @@ class event {
 /// }
 /// @endcode
 ///
-/// `wait` belongs to the executor; `notify` may be called from any thread as long as the object and the
-/// executor's context live.
+/// Call `wait` on the executor only; `notify` from any thread during the lifetime of the object and of the
+/// executor's context.
 class wakeup {
  public:
-  /// @param executor  where `wait` is called
+  /// @param executor  of the waiting coroutine
   explicit wakeup(boost::asio::any_io_executor executor);
   wakeup(const wakeup&) = delete;
   wakeup& operator=(const wakeup&) = delete;
   ~wakeup();
 
-  /// Wakes who waits, or lets the next `wait` return at once. Any thread.
+  /// Resumes the waiter, or lets the next `wait` return at once. Thread-safe.
   void notify();
 
   /// Suspends until there was a `notify` since the last return; consumes it.
-  /// @throws boost::system::system_error  `operation_aborted` when cancelled; a signal is then kept
+  /// @throws boost::system::system_error  `operation_aborted` when canceled; a signal is then kept
   NNI_LAZY [[nodiscard]] awaitable<void> wait();
 
-  /// Consumes a signal without waiting; false when there was none.
+  /// Consumes a signal without waiting; returns false if there was none.
   [[nodiscard]] bool consume() noexcept;
 
  private:

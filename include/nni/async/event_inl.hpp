@@ -9,16 +9,16 @@
 namespace nni::async {
 
 struct wakeup::Core {
-  static constexpr unsigned signalled = 1;  // a notify that nobody has consumed
-  static constexpr unsigned waiting = 2;    // somebody is suspended, so the first signal has to post
-  static constexpr unsigned posted = 4;     // a call of `deliver` is under way
+  static constexpr unsigned signalled = 1;  // a notification that was not consumed yet
+  static constexpr unsigned waiting = 2;    // a coroutine is suspended, so the first signal has to post
+  static constexpr unsigned posted = 4;     // a call of `deliver` is queued
 
   explicit Core(boost::asio::any_io_executor where) : executor(std::move(where)) {}
 
   void deliver() {
     const unsigned before = state.fetch_and(~posted, std::memory_order_acq_rel);
     if (waiters.empty()) {
-      // The waiter was cancelled; the signal stays for the next one.
+      // The waiter was canceled; the signal stays for the next one.
       state.fetch_and(~waiting, std::memory_order_acq_rel);
     } else if ((before & signalled) != 0) {
       state.fetch_and(~(signalled | waiting), std::memory_order_acq_rel);
@@ -34,13 +34,13 @@ struct wakeup::Core {
 NNI_INLINE wakeup::wakeup(boost::asio::any_io_executor executor) : core_(std::make_shared<Core>(std::move(executor))) {}
 
 NNI_INLINE wakeup::~wakeup() {
-  // A call of `deliver` may still be queued and keeps the core, but nobody may go on waiting in it.
+  // A queued call of `deliver` may keep the core alive, but no coroutine may keep waiting in it.
   core_->waiters.post_all(boost::asio::error::operation_aborted);
 }
 
 NNI_INLINE void wakeup::notify() {
-  // The read-modify-write orders the caller's writes before the drain of whoever clears the bit, so the
-  // cheap way out loses nothing.
+  // The read-modify-write orders the caller's writes before the reads of the coroutine that clears the bit, so the
+  // early return loses no signal.
   const unsigned before = core_->state.fetch_or(Core::signalled, std::memory_order_acq_rel);
   if ((before & (Core::signalled | Core::waiting)) != Core::waiting) return;
   if ((core_->state.fetch_or(Core::posted, std::memory_order_acq_rel) & Core::posted) != 0) return;
@@ -52,7 +52,7 @@ NNI_INLINE bool wakeup::consume() noexcept {
 }
 
 NNI_LAZY_BODY awaitable<void> wakeup::wait() {
-  // One operation announces the waiter and looks for a signal, so there is no moment between the two.
+  // One atomic operation registers the waiter and checks for a signal, so no signal can fall between the two.
   const unsigned before = core_->state.fetch_or(Core::waiting, std::memory_order_acq_rel);
   if ((before & Core::signalled) != 0) {
     unsigned consumed = Core::signalled;

@@ -23,32 +23,32 @@ struct Awaited<awaitable<T>> {
 
 }  // namespace detail
 
-/// What is left of a type after awaiting it: itself, or `T` of `awaitable<T>`.
+/// The result type of awaiting a type: the type itself, or `T` for `awaitable<T>`.
 template <class T>
 using awaited_t = typename detail::Awaited<std::remove_cvref_t<T>>::type;
 
-/// An awaitable that is ready with a value.
+/// Returns an awaitable that is ready with a value.
 ///
-/// @param value  yielded when awaited
+/// @param value  its result
 template <class T>
   requires(!detail::Awaited<T>::is_awaitable)
 [[nodiscard]] awaitable<T> lift(T value) {
   co_return std::move(value);
 }
 
-/// An awaitable stays what it is.
+/// Returns the awaitable itself.
 template <class T>
 [[nodiscard]] awaitable<T> lift(awaitable<T> work) {
   return work;
 }
 
-/// Calls a function that answers at once or when awaited, and yields its answer; `void` included.
+/// Calls a synchronous or asynchronous function and returns its result; `void` included.
 ///
-/// It makes one kind of call out of a hook that users may write either way. The function is called when the
+/// It unifies the calls of hooks that users may write either way. The function is called when the
 /// result is awaited.
 ///
-/// @param function   called once; what it refers to lives until then
-/// @param arguments  kept by value, handed over as rvalues; wrap in `std::ref` what is meant as a reference
+/// @param function   called once; objects that it refers to must live until then
+/// @param arguments  stored by value, passed as rvalues; wrap references in `std::ref`
 template <class F, class... Arguments>
 [[nodiscard]] awaitable<awaited_t<std::invoke_result_t<F&, Arguments...>>> lift_call(
     F function, Arguments... arguments) {

@@ -15,19 +15,19 @@ namespace nni::async {
 
 namespace detail {
 
-/// The error of a send into a closed mailbox.
+/// Throws the error of a send into a closed mailbox.
 [[noreturn]] void throw_mailbox_closed();
 
-/// The error of a mailbox that could never take anything.
+/// Throws the error of a mailbox without capacity.
 [[noreturn]] void throw_no_capacity();
 
 }  // namespace detail
 
 /// A bounded queue between coroutines of one executor.
 ///
-/// A full mailbox makes senders wait, an empty one receivers. After `close` receivers get what is left, then
-/// nothing. A cancelled receiver takes no value with it, and neither does one that loses a race. A receive that
-/// finds a value does not suspend.
+/// Back-pressure: senders wait while it is full, receivers while it is empty. After `close` receivers get the
+/// remaining values, then nothing. A canceled receiver takes no value, nor does one that loses a race. A receive
+/// does not suspend if there is a value.
 /// @code
 /// for (;;) {
 ///   std::optional<JobEvent> event = co_await box.receive();
@@ -36,13 +36,13 @@ namespace detail {
 /// }
 /// @endcode
 ///
-/// @tparam T  movable, need not be copyable; safe to cross coroutines on g++ 12
+/// @tparam T  movable, not necessarily copyable; `CoroutineSafe`
 template <class T>
 class mailbox {
   static_assert(CoroutineSafe<T>, "declare a default constructor: an aggregate must not cross coroutines");
 
  public:
-  /// @param capacity  values that may wait, at least 1
+  /// @param capacity  maximum number of queued values, >= 1
   explicit mailbox(std::size_t capacity) : capacity_(capacity) {
     if (capacity == 0) detail::throw_no_capacity();
   }
@@ -50,11 +50,11 @@ class mailbox {
   mailbox(const mailbox&) = delete;
   mailbox& operator=(const mailbox&) = delete;
 
-  /// Puts a value in; waits while the mailbox is full.
-  /// @throws nni::Error  `Errc::closed` when closed, also while waiting; the value is lost then
+  /// Appends a value; suspends while the mailbox is full.
+  /// @throws nni::Error  `Errc::closed` if the mailbox is or becomes closed; the value is dropped
   [[nodiscard]] awaitable<void> send(T value);
 
-  /// Puts a value in if there is room and the mailbox is open; otherwise the value is not touched.
+  /// Appends a value if the mailbox is open and not full; otherwise leaves the value unchanged.
   bool try_send(T&& value) {
     if (closed_ || full()) return false;
     values_.push_back(std::move(value));
@@ -62,10 +62,10 @@ class mailbox {
     return true;
   }
 
-  /// Takes the oldest value; waits while there is none. Nothing once the mailbox is closed and drained.
+  /// Removes and returns the oldest value; suspends while there is none. Nothing once the mailbox is closed and drained.
   [[nodiscard]] awaitable<std::optional<T>> receive();
 
-  /// Takes the oldest value if there is one.
+  /// Removes and returns the oldest value if there is one.
   [[nodiscard]] std::optional<T> try_receive() {
     if (values_.empty()) return std::nullopt;
     std::optional<T> value(std::move(values_.front()));
@@ -74,22 +74,22 @@ class mailbox {
     return value;
   }
 
-  /// Refuses further values, fails senders that wait, and lets receivers drain.
+  /// Rejects further values, fails waiting senders, and lets receivers drain.
   void close() {
     closed_ = true;
     receivers_.post_all();
     senders_.post_all();
   }
 
-  /// True after `close`.
+  /// Returns true after `close`.
   [[nodiscard]] bool closed() const noexcept { return closed_; }
-  /// True when no value waits.
+  /// Returns true if no value is queued.
   [[nodiscard]] bool empty() const noexcept { return values_.empty(); }
-  /// True when a sender would have to wait.
+  /// Returns true if a sender would have to wait.
   [[nodiscard]] bool full() const noexcept { return values_.size() >= capacity_; }
-  /// Values that wait.
+  /// Returns the number of queued values.
   [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
-  /// Values that may wait.
+  /// Returns the maximum number of queued values.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
  private:
@@ -107,7 +107,7 @@ awaitable<void> mailbox<T>::send(T value) {
     const auto state = co_await boost::asio::this_coro::cancellation_state;
     const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
     if (throws && state.cancelled() != boost::asio::cancellation_type::none) {
-      // Woken, then cancelled before it could run: the room is for the next one.
+      // Resumed, then canceled before it could run: another sender gets the slot.
       if (!full()) senders_.post_one();
       detail::throw_cancelled();
     }
@@ -124,7 +124,7 @@ awaitable<std::optional<T>> mailbox<T>::receive() {
     const auto state = co_await boost::asio::this_coro::cancellation_state;
     const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
     if (throws && state.cancelled() != boost::asio::cancellation_type::none) {
-      // Woken, then cancelled before it could run: the value is for the next one.
+      // Resumed, then canceled before it could run: another receiver gets the value.
       if (!empty()) receivers_.post_one();
       detail::throw_cancelled();
     }

@@ -5,7 +5,7 @@
 
 namespace nni::async::detail {
 
-NNI_INLINE void throw_mailbox_closed() { throw Error{Errc::closed, "mailbox: it is closed and takes no more"}; }
+NNI_INLINE void throw_mailbox_closed() { throw Error{Errc::closed, "mailbox: closed; it accepts no further values"}; }
 
 NNI_INLINE void throw_no_capacity() { throw Error{Errc::config_invalid, "mailbox: the capacity must be at least 1"}; }
 

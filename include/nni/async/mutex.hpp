@@ -7,17 +7,17 @@
 
 namespace nni::async {
 
-/// One at a time, for coroutines of one executor, across their suspensions.
+/// Mutual exclusion of coroutines of one executor, across suspensions.
 ///
-/// For something that can do a single thing at once: an SSH session, a database connection. First come, first
-/// served. It protects nothing from other threads.
+/// For a resource that serves one user at a time: an SSH session, a database connection. First come, first
+/// served. It does not synchronize threads.
 /// @code
 /// async::mutex::guard held = co_await session_free.lock();
 /// co_await session.execute(command);
 /// @endcode
 class mutex {
  public:
-  /// Holds the mutex while it lives; movable.
+  /// Ownership of the mutex for the lifetime of the object; movable.
   class guard {
    public:
     guard() = default;
@@ -31,14 +31,14 @@ class mutex {
     }
     ~guard() { unlock(); }
 
-    /// Lets the next one in before the guard dies.
+    /// Releases the mutex before the end of the guard's lifetime.
     void unlock() {
       if (held_ == nullptr) return;
       held_->holder_ = nullptr;
       std::exchange(held_, nullptr)->pass_on();
     }
 
-    /// True while this guard holds the mutex.
+    /// Returns true while this guard owns the mutex.
     [[nodiscard]] bool owns() const noexcept { return held_ != nullptr; }
 
    private:
@@ -57,27 +57,27 @@ class mutex {
   mutex(const mutex&) = delete;
   mutex& operator=(const mutex&) = delete;
 
-  /// A guard may outlive the mutex: a context that dies destroys the frames that hold guards late.
+  /// Detaches a guard that outlives the mutex: a context destroys the frames that hold guards last.
   ~mutex() {
     if (holder_ != nullptr) holder_->held_ = nullptr;
   }
 
-  /// Waits for its turn.
-  /// @throws boost::system::system_error  `operation_aborted` when cancelled while waiting
+  /// Acquires the mutex; suspends while it is locked.
+  /// @throws boost::system::system_error  `operation_aborted` when canceled while waiting
   [[nodiscard]] awaitable<guard> lock();
 
-  /// A guard that owns the mutex if it was free, and otherwise one that owns nothing.
+  /// Returns a guard that owns the mutex if it was free, and otherwise an empty one.
   [[nodiscard]] guard try_lock() noexcept {
     if (locked_) return guard();
     locked_ = true;
     return guard(*this);
   }
 
-  /// True while somebody holds it.
+  /// Returns true while a guard owns it.
   [[nodiscard]] bool locked() const noexcept { return locked_; }
 
  private:
-  // The mutex stays locked when it goes to somebody who waits, so nobody can overtake.
+  // The mutex stays locked while it is handed to a waiter, so that no other coroutine can overtake.
   void pass_on() {
     if (!waiters_.post_one()) locked_ = false;
   }

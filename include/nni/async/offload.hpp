@@ -15,7 +15,7 @@
 
 namespace nni::async {
 
-/// A hook that does nothing: cancellation waits for the call to return.
+/// The default cancellation hook: does nothing, so that a cancellation waits for the call to return.
 struct NoHook {
   /// Does nothing.
   void operator()() const noexcept {}
@@ -23,10 +23,10 @@ struct NoHook {
 
 namespace detail {
 
-/// A blocking call under way. It lives in the frame of the coroutine that waits for it.
+/// A blocking call in progress. It lives in the frame of the waiting coroutine.
 class BlockingCall : public Cancellable {
  public:
-  /// Runs the call, unless it was cancelled before its turn came. On the pool.
+  /// Runs the call on the pool, unless it was canceled while it was queued.
   void execute() noexcept;
 
  protected:
@@ -69,30 +69,30 @@ class BlockingCallOf final : public BlockingCall {
   Outcome<Result> outcome_;
 };
 
-/// Executes the call on the pool; completes on the caller's executor when it has returned.
+/// Executes the call on the pool; completes on the caller's executor once it has returned.
 NNI_LAZY awaitable<void> execute_on(boost::asio::any_io_executor pool, BlockingCall& call);
 
 }  // namespace detail
 
-/// Runs a blocking callable on a pool, and suspends until it has returned.
+/// Runs a blocking callable on a pool and suspends until it has returned.
 ///
-/// The callable takes copies in and gives a value back; it must not touch what the executor owns. Nothing
-/// outlives the await: a cancelled call is waited for as well. Before its turn it is dropped, and the await ends
-/// with `operation_aborted`. Afterwards the hook is called, once and on the executor, and has to make the
-/// callable return early (`client.stop()`, `sqlite3_interrupt`, a flag). It may come just after the callable has
+/// The callable takes copies and returns a value; it must not access state that the executor owns. No call
+/// outlives the await, not even a canceled one. A call that is still queued is dropped, and the await ends
+/// with `operation_aborted`. For a running call the hook is invoked, once and on the executor; it has to make the
+/// callable return early (`client.stop()`, `sqlite3_interrupt`, a flag). It may be invoked just after the callable has
 /// returned.
 ///
-/// Rule R1 holds here more than anywhere:
+/// Mind rule R1:
 /// @code
 /// auto work = async::offload(context, [path] { return read_file(path); });
 /// std::string text = co_await std::move(work);
 /// @endcode
 ///
-/// @param pool  where the callable runs: a pool, or a strand of one for calls that must not overlap
+/// @param pool  executor of the callable: a pool, or a strand of one for calls that must not overlap
 /// @param work  called once without arguments
 /// @param hook  called without arguments on cancellation; must not throw
 /// @returns     the result of the callable
-/// @throws      what the callable throws
+/// @throws      any exception of the callable
 template <class F, class Hook = NoHook>
 [[nodiscard]] awaitable<std::invoke_result_t<F&>> offload(
     boost::asio::any_io_executor pool, F work, Hook hook = Hook()) {

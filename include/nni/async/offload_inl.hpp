@@ -38,7 +38,7 @@ struct InitiateCall {
     auto home = boost::asio::get_associated_executor(handler);
     boost::asio::post(pool, [handler = std::forward<Handler>(handler), home = std::move(home), call]() mutable {
       call->execute();
-      // Moves out of this object: the coroutine must be neither resumed nor unwound on a thread of the pool.
+      // Moved out of this object: the coroutine must be neither resumed nor destroyed on a thread of the pool.
       boost::asio::post(home, [handler = std::move(handler)]() mutable { std::move(handler)(); });
     });
   }

@@ -12,16 +12,16 @@ namespace nni::async {
 
 /// Settings of `periodic`.
 struct PeriodicOptions {
-  Duration interval = std::chrono::seconds(1);  ///< from one round to the next, more than zero
-  double jitter = 0.0;                          ///< share of the interval, 0 to 1, by which rounds are moved at random
-  bool at_once = false;                         ///< the first round comes without waiting
-  std::uint64_t seed = 0;                       ///< of the random shifts
+  Duration interval = std::chrono::seconds(1);  ///< between two rounds, > 0
+  double jitter = 0.0;                          ///< random shift of rounds as a fraction of the interval, 0 to 1
+  bool at_once = false;                         ///< start the first round without waiting
+  std::uint64_t seed = 0;                       ///< seed of the random shifts
 };
 
-/// The beat of a loop: rounds at an interval, and earlier when somebody asks.
+/// A timer for a periodic loop: rounds at an interval, or earlier on request.
 ///
-/// Rounds keep to a grid, so the time that the loop itself takes does not add up. A loop that took longer than
-/// the interval gets its next round at once and starts a new grid there; missed rounds are not made up for.
+/// Rounds keep to a grid, so the run time of the loop body does not accumulate. A body that took longer than
+/// the interval gets its next round at once and starts a new grid there; missed rounds are skipped.
 /// @code
 /// async::periodic beat(context.clock(), options);
 /// for (;;) {
@@ -33,18 +33,18 @@ class periodic {
  public:
   /// @param clock    measures the interval
   /// @param options  interval and jitter
-  /// @throws nni::ConfigError  when an option is out of range
+  /// @throws nni::ConfigError  if an option is out of range
   periodic(ClockRef clock, PeriodicOptions options);
 
   /// Suspends until the next round.
-  /// @throws boost::system::system_error  `operation_aborted` when cancelled
+  /// @throws boost::system::system_error  `operation_aborted` when canceled
   [[nodiscard]] awaitable<void> next();
 
-  /// Starts a round now, or at the next `next`; the grid starts anew there. On the executor.
+  /// Starts a round now, or at the next `next`; the grid restarts there. On the executor.
   void wake();
 
   /// Changes the interval from the next round on.
-  /// @param interval  more than zero
+  /// @param interval  > 0
   void set_interval(Duration interval);
 
  private:

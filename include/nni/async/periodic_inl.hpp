@@ -10,7 +10,7 @@ namespace nni::async {
 
 namespace detail {
 
-/// A number in [0, 1) from a counter. Source: Steele, Lea, Flood, "Fast splittable pseudorandom number
+/// Returns a number in [0, 1) from a counter. Source: Steele, Lea, Flood, "Fast splittable pseudorandom number
 /// generators", OOPSLA 2014 (SplitMix64).
 NNI_INLINE double next_fraction(std::uint64_t& state) noexcept {
   std::uint64_t bits = (state += 0x9e3779b97f4a7c15ULL);
@@ -24,7 +24,7 @@ NNI_INLINE double next_fraction(std::uint64_t& state) noexcept {
 
 NNI_INLINE periodic::periodic(ClockRef clock, PeriodicOptions options) : clock_(clock), options_(options) {
   ProblemList problems;
-  if (options_.interval <= Duration::zero()) problems.add("interval", "must be more than zero");
+  if (options_.interval <= Duration::zero()) problems.add("interval", "must be greater than zero");
   if (!(options_.jitter >= 0.0 && options_.jitter <= 1.0)) problems.add("jitter", "must be between 0 and 1");
   problems.throw_if_any();
   woken_ = options_.at_once;
@@ -54,7 +54,7 @@ NNI_INLINE void periodic::wake() {
 }
 
 NNI_INLINE void periodic::set_interval(Duration interval) {
-  if (interval <= Duration::zero()) throw config_error("interval", "must be more than zero");
+  if (interval <= Duration::zero()) throw config_error("interval", "must be greater than zero");
   options_.interval = interval;
 }
 

@@ -19,11 +19,11 @@ namespace nni::async {
 
 namespace detail {
 
-/// Two children; the first that ends cancels the other, and both are waited for.
+/// Two children of which the first to end cancels the other; both are waited for.
 ///
-/// The winner is named in the very step in which its work ends, and the other one hears of it in the same
-/// step. An operation that looks for its cancellation before it takes a value (as `mailbox::receive` does) thus
-/// never takes one for a race that is over.
+/// The winner is determined in the very step in which its work ends, and the other one is canceled in the same
+/// step. An operation that checks for cancellation before it takes a value (as `mailbox::receive` does) thus
+/// never takes one for a finished race.
 class Race {
  public:
   static constexpr std::size_t nobody = 2;
@@ -33,21 +33,21 @@ class Race {
   /// Starts a child, unless the race is over.
   NNI_LAZY void start(std::size_t index, awaitable<void> child);
 
-  /// Said by a child whose work has ended.
+  /// Records the end of a child's work.
   ///
-  /// @param gave_up  it ended with a cancellation; that is no victory once the whole race was cancelled
+  /// @param gave_up  it ended with a cancellation, which does not win once the whole race was canceled
   void ended(std::size_t index, bool gave_up);
 
   /// Suspends until both have ended; cancelling the waiter cancels both.
   ///
-  /// @param listens  the caller wants to hear of its own cancellation
+  /// @param listens  a cancellation of the caller is forwarded
   NNI_LAZY awaitable<void> join(bool listens);
 
-  /// Who ended first, or `nobody` when the race was cancelled before.
+  /// Returns the index of the winner, or `nobody` if the race was canceled before.
   [[nodiscard]] std::size_t winner() const noexcept { return winner_; }
 
  private:
-  /// Tells each child once at most: to hear of it again would disturb its clean-up.
+  /// Cancels each child at most once: a second cancellation would disturb its clean-up.
   void cancel_all();
 
   boost::asio::any_io_executor executor_;
@@ -89,22 +89,22 @@ Result winning(Outcome<T>& outcome) {
 
 }  // namespace detail
 
-/// What a race yields: `index()` tells the winner. `void` becomes `std::monostate`.
+/// The result of a race: `index()` is the winner. `void` becomes `std::monostate`.
 template <class A, class B>
 using RaceResult = std::variant<detail::Present<A>, detail::Present<B>>;
 
-/// The first of two; the other one is cancelled and waited for.
+/// Returns the result of the first of two operations to end; cancels the other one and waits for it.
 ///
-/// When the first is done before it ever suspends, the second is not started. Whatever ends first decides: an
-/// exception is thrown at once, it does not wait for the other one to succeed. A value that the loser yields in
-/// spite of its cancellation is dropped.
+/// If `first` ends without suspending, `second` is not started. An exception decides the race like a result; it
+/// does not wait for the other one to succeed. A result of the loser despite its
+/// cancellation is dropped.
 ///
-/// Cancelling the caller cancels both; a value that one of them yields nevertheless is returned.
+/// Canceling the caller cancels both; a result despite the cancellation is returned.
 ///
 /// @param first   started first
 /// @param second  started second
 /// @returns       the winner's index and value
-/// @throws        what the winner throws
+/// @throws        any exception of the winner
 template <class A, class B>
 [[nodiscard]] awaitable<RaceResult<A, B>> race(awaitable<A> first, awaitable<B> second) {
   auto executor = co_await boost::asio::this_coro::executor;

@@ -30,7 +30,7 @@ NNI_LAZY_BODY awaitable<void> Race::join(bool listens) {
   Interrupt forward;
   forward.call = [](void* race) { static_cast<Race*>(race)->cancel_all(); };
   forward.object = this;
-  // A child may have cancelled this very coroutine before it could listen.
+  // A child may have canceled this very coroutine before it started to wait.
   const auto state = co_await boost::asio::this_coro::cancellation_state;
   if (listens && state.cancelled() != boost::asio::cancellation_type::none) cancel_all();
   while (running_ > 0) co_await idle_.wait(forward);

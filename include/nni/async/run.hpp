@@ -19,13 +19,13 @@ NNI_LAZY void drive(boost::asio::io_context& context, awaitable<void> work);
 
 /// Runs one awaitable to completion on the calling thread.
 ///
-/// Other work of the context goes on meanwhile; what is left of it when the awaitable ends stays in the context.
-/// Must not be called from inside the same context.
+/// Other work of the context runs meanwhile; unfinished work stays in the context when the awaitable ends.
+/// Must not be called from a handler of the same context.
 ///
-/// @param context  nobody else runs it now
-/// @param work     what to run
+/// @param context  not running on any thread
+/// @param work     the awaitable to run
 /// @returns        its result
-/// @throws         what the work throws, or what a handler of the context throws
+/// @throws         any exception of the work or of a handler of the context
 template <class T>
 T run(boost::asio::io_context& context, awaitable<T> work) {
   auto outcome = std::make_shared<detail::Outcome<T>>();
@@ -33,7 +33,7 @@ T run(boost::asio::io_context& context, awaitable<T> work) {
   return outcome->take();
 }
 
-/// As above, on a context that lives for this call only.
+/// As above, on a temporary context.
 template <class T>
 T run(awaitable<T> work) {
   boost::asio::io_context context(1);

@@ -18,7 +18,7 @@ NNI_LAZY_BODY void drive(boost::asio::io_context& context, awaitable<void> work)
   while (!*done) {
     context.restart();
     context.run();
-    // The completion holds the flag as well. Gone uncalled, it went with a coroutine that can no longer end.
+    // The completion shares the flag. If it was destroyed without being called, the coroutine can no longer end.
     if (!*done && done.use_count() == 1) throw Error{Errc::internal, "run: the work was destroyed before its end"};
   }
   context.restart();

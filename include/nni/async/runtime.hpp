@@ -18,17 +18,17 @@ namespace nni {
 
 /// Settings of a `Runtime`.
 struct RuntimeOptions {
-  std::size_t threads = 0;                             ///< of the pool; 0 = max(2, min(8, processors))
-  Log log = {};                                        ///< where log lines go; the default says nothing
+  std::size_t threads = 0;                             ///< threads of the pool; 0: max(2, min(8, processors))
+  Log log = {};                                        ///< receiver of log lines; by default none
   ClockRef clock = {};                                 ///< the source of time
-  Duration shutdown_limit = std::chrono::seconds(60);  ///< a service finishes its clean-up within this
+  Duration shutdown_limit = std::chrono::seconds(60);  ///< time limit for the clean-up of a service
 };
 
-/// Owns what an experiment runs on: one single-threaded executor and a pool for blocking calls.
+/// The execution resources of an experiment: a single-threaded executor and a pool for blocking calls.
 ///
-/// Services and everything else that holds timers, sockets or events of this runtime die before it. The runtime
-/// itself ends in the one order that works: first the pool, so that nobody posts any more, then the executor's
-/// context with the coroutines that are left in it.
+/// Destroy services and everything else that holds timers, sockets or events of this runtime before it. The runtime
+/// itself ends in the only safe order: first the pool, so that nothing posts any more, then the executor's
+/// context with the coroutines that remain in it.
 class Runtime {
  public:
   /// @param options  threads, log, clock, limit
@@ -37,37 +37,37 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
   ~Runtime();
 
-  /// What policies are given; lives as long as the runtime.
+  /// Returns the context of policies; it lives as long as the runtime.
   [[nodiscard]] Context& context() noexcept { return *context_; }
 
-  /// The executor's context, for tests and for programs that run it themselves.
+  /// Returns the executor's context, for tests and for programs that run it themselves.
   [[nodiscard]] boost::asio::io_context& io() noexcept { return io_; }
 
   /// Runs one awaitable to completion on the calling thread.
   /// @returns its result
-  /// @throws  what the work throws
+  /// @throws  any exception of the work
   template <class T>
   T run(awaitable<T> work) {
     return async::run(io_, std::move(work));
   }
 
-  /// Makes Ctrl-C stop in two phases.
+  /// Installs a two-phase handler for Ctrl-C.
   ///
   /// The first SIGINT or SIGTERM calls the handler on the executor. The second ends the process at once with
-  /// exit code 130, even when the executor is stuck. The former reaction to both signals comes back when the
-  /// runtime dies. A process has one such handler at a time.
+  /// exit code 130, even when the executor is stuck. The destructor of the runtime restores the
+  /// previous signal handlers. A process has one such handler at a time.
   ///
   /// @param handler  called once, while the executor runs
-  /// @throws nni::Error  `Errc::in_use` when another runtime of this process has a handler
+  /// @throws nni::Error  `Errc::in_use` if another runtime of this process has a handler
   void on_stop_signal(std::function<void()> handler);
 
-  /// Brings the former reaction to both signals back; for a runtime that outlives its work.
+  /// Restores the previous signal handlers; for a runtime that outlives its work.
   void restore_signals() noexcept;
 
  private:
   class StopSignals;
 
-  // Destroyed last: coroutines that die with the executor's context may still look at it.
+  // Destroyed last: coroutines that are destroyed with the executor's context may still access it.
   std::optional<Context> context_;
   boost::asio::io_context io_;
   boost::asio::thread_pool pool_;

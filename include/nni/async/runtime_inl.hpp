@@ -18,7 +18,7 @@ namespace nni {
 
 namespace detail {
 
-/// All that a signal handler may touch: the number of signals so far and a pipe that wakes the executor.
+/// The state of the signal handler: the number of signals so far and a pipe that wakes the executor.
 struct StopSignalState {
   std::atomic<int> pipe{-1};
   std::atomic<int> seen{0};
@@ -47,18 +47,16 @@ class Runtime::StopSignals {
     int ends[2] = {-1, -1};
     if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
       throw Error{
-          boost::system::error_code(errno, boost::system::system_category()), "cannot make a pipe for stop signals"};
+          boost::system::error_code(errno, boost::system::system_category()), "cannot create a pipe for stop signals"};
     wake_.assign(ends[0]);
     write_end_ = ends[1];
 
     int none = -1;
     if (!detail::stop_signal_state().pipe.compare_exchange_strong(none, write_end_)) {
       ::close(write_end_);
-      throw Error{
-          Errc::in_use,
-          "another experiment or runtime of this process already handles SIGINT and SIGTERM; set "
-          ".handle_signals = false in "
-          "the options of one of them"};
+      throw Error{Errc::in_use,
+                  "another experiment or runtime of this process already handles SIGINT and SIGTERM; set "
+                  ".handle_signals = false in the options of one of them"};
     }
     detail::stop_signal_state().seen = 0;
 
@@ -102,11 +100,11 @@ NNI_INLINE std::size_t pool_size(std::size_t wanted) noexcept {
 }  // namespace detail
 
 NNI_INLINE Runtime::Runtime(RuntimeOptions options) : io_(1), pool_(detail::pool_size(options.threads)) {
-  ContextOptions surroundings;
-  surroundings.log = std::move(options.log);
-  surroundings.clock = options.clock;
-  surroundings.shutdown_limit = options.shutdown_limit;
-  context_.emplace(io_.get_executor(), pool_, std::move(surroundings));
+  ContextOptions settings;
+  settings.log = std::move(options.log);
+  settings.clock = options.clock;
+  settings.shutdown_limit = options.shutdown_limit;
+  context_.emplace(io_.get_executor(), pool_, std::move(settings));
 }
 
 NNI_INLINE Runtime::~Runtime() = default;

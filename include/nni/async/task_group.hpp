@@ -13,61 +13,61 @@
 
 namespace nni::async {
 
-/// Children that run side by side on one executor and never outlive `join`.
+/// A group of concurrent child coroutines on one executor that never outlive `join`.
 ///
-/// The first child that fails cancels its siblings, and `join` throws its exception. A child that ends with a
-/// cancellation ends quietly. Every spawned child is joined, also on the way out: use `with_task_group`, or let
-/// nothing that may throw stand between `spawn` and `join`. A group that dies with children in it is a defect
-/// of the program (asserted); it cancels them and lets go.
+/// The first child that fails cancels its siblings, and `join` throws its exception. A cancellation of a
+/// child is no failure. Every spawned child must be joined, also after an exception: use `with_task_group`, or
+/// avoid throwing code between `spawn` and `join`. Destroying a group with live children is a bug
+/// of the program (asserted); the destructor cancels and detaches them.
 class task_group {
  public:
-  /// @param executor  where the children run
+  /// @param executor  of the children
   explicit task_group(boost::asio::any_io_executor executor);
 
-  /// @param context  gives the executor
+  /// @param context  provides the executor
   explicit task_group(Context& context) : task_group(context.executor()) {}
 
   task_group(const task_group&) = delete;
   task_group& operator=(const task_group&) = delete;
   ~task_group();
 
-  /// Starts a child; called on the executor, it runs up to its first suspension before this returns.
+  /// Starts a child; if called on the executor, the child runs up to its first suspension before this returns.
   ///
-  /// @param work  dropped without being started when the group is cancelled
-  /// @returns     false when it was dropped
+  /// @param work  dropped without being started if the group is canceled
+  /// @returns     false if it was dropped
   NNI_LAZY bool spawn(awaitable<void> work);
 
-  /// Cancels the children, once; the group takes no more until it was joined.
+  /// Cancels the children, once; the group accepts no more until it is joined.
   void cancel();
 
-  /// Suspends until no child is left, then the group can be used again.
+  /// Suspends until all children have ended; the group can be reused then.
   ///
-  /// Cancelling the joiner cancels the children, waits for them, and then ends with `operation_aborted`.
+  /// Canceling the joiner cancels the children, waits for them, and then ends with `operation_aborted`.
   ///
   /// @throws  the exception of the child that failed first
   NNI_LAZY [[nodiscard]] awaitable<void> join();
 
-  /// Children that have not ended.
+  /// Returns the number of live children.
   [[nodiscard]] std::size_t size() const noexcept;
 
-  /// True when no child is running.
+  /// Returns true if there is no live child.
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
-  /// True from `cancel`, or the first failure, to the end of `join`.
+  /// Returns true from `cancel`, or the first failure, to the end of `join`.
   [[nodiscard]] bool cancelled() const noexcept;
 
  private:
   template <class Body>
   friend awaitable<void> with_task_group(Body body);
 
-  /// @param listens  the caller wants to hear of its own cancellation
+  /// @param listens  a cancellation of the caller is forwarded
   NNI_LAZY awaitable<void> join_all(bool listens);
 
   struct Core;
   std::shared_ptr<Core> core_;
 };
 
-/// Runs a body as the first child of a group of its own, and joins the group whatever becomes of it.
+/// Runs a body as the first child of a new group, and joins the group whatever the outcome.
 ///
 /// The body and the children that it spawns are equals: the first that fails cancels the rest.
 /// @code
@@ -75,12 +75,12 @@ class task_group {
 /// co_await std::move(all);
 /// @endcode
 ///
-/// @param body  given the group; returns `awaitable<void>`
-/// @throws      the exception of whoever failed first; `operation_aborted` when cancelled
+/// @param body  called with the group; returns `awaitable<void>`
+/// @throws      the first exception of body or children; `operation_aborted` when canceled
 template <class Body>
 [[nodiscard]] awaitable<void> with_task_group(Body body) {
   auto executor = co_await boost::asio::this_coro::executor;
-  // Between the first spawn and the end of the join nothing may throw.
+  // No exception may leave between the first spawn and the end of the join.
   const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
   co_await boost::asio::this_coro::throw_if_cancelled(false);
 

@@ -12,7 +12,7 @@
 
 namespace nni::async {
 
-/// Shared by the group and the completions of its children, so that neither order of death is wrong.
+/// Shared by the group and the completions of its children, which may be destroyed in any order.
 struct task_group::Core {
   using Children = std::list<detail::Child>;
 
@@ -21,7 +21,7 @@ struct task_group::Core {
 
   void cancel() {
     if (std::exchange(cancelled, true)) return;
-    // A cancelled child completes later, from the queue: the list does not change under this loop.
+    // A canceled child completes later, from the queue: the list does not change during this loop.
     for (auto& child : children) child.cancel();
   }
 
@@ -46,9 +46,9 @@ NNI_INLINE task_group::task_group(boost::asio::any_io_executor executor)
     : core_(std::make_shared<Core>(std::move(executor))) {}
 
 NNI_INLINE task_group::~task_group() {
-  // A context that dies destroys frames in any order; then nothing is wrong, and nothing left to cancel.
+  // The destructor of a context destroys frames in any order; then children may be left, and none can be canceled.
   if (core_->children.empty() || *core_->context_gone) return;
-  assert(core_->children.empty() && "a task_group must be joined before it dies");
+  assert(core_->children.empty() && "a task_group must be joined before its destruction");
   core_->cancel();
 }
 
@@ -73,7 +73,7 @@ NNI_LAZY_BODY awaitable<void> task_group::join_all(bool listens) {
   forward.call = [](void* core) { static_cast<Core*>(core)->cancel(); };
   forward.object = core_.get();
 
-  // From here on a cancellation must not end the wait, only shorten it.
+  // From here on a cancellation is forwarded to the children; it must not end the wait before they have ended.
   const bool throws = co_await boost::asio::this_coro::throw_if_cancelled();
   co_await boost::asio::this_coro::throw_if_cancelled(false);
   bool interrupted = false;
@@ -81,7 +81,7 @@ NNI_LAZY_BODY awaitable<void> task_group::join_all(bool listens) {
     const auto state = co_await boost::asio::this_coro::cancellation_state;
     interrupted = listens && state.cancelled() != boost::asio::cancellation_type::none;
     if (core_->children.empty()) break;
-    // It may have come while nobody listened, before the wait or after its end.
+    // The cancellation may have arrived outside the wait, where it is not forwarded.
     if (interrupted) core_->cancel();
     co_await core_->idle.wait(forward);
   }

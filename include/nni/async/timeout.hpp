@@ -19,8 +19,8 @@ namespace nni::async {
 
 namespace detail {
 
-/// Ends a race at a point in real time. No child does that: a child that loses ends by an exception, and nearly
-/// all limits are never reached.
+/// A timer that ends a race. It is no child, because a losing child ends by an exception, which is expensive, and nearly
+/// every timeout loses.
 class Alarm {
  public:
   Alarm(const boost::asio::any_io_executor& executor, Race& race, std::size_t index, SteadyPoint deadline);
@@ -29,31 +29,31 @@ class Alarm {
   ~Alarm() { *race_ = nullptr; }
 
  private:
-  // The timer's handler may be queued already when the race is over.
+  // Shared with the timer's handler, which may be queued already when the race ends.
   std::shared_ptr<Race*> race_;
   boost::asio::steady_timer timer_;
 };
 
-/// The error of work that took too long.
-[[noreturn]] void throw_timed_out(const std::string& what, Duration limit);
+/// Throws the error of a timeout.
+[[noreturn]] void throw_timed_out(const std::string& operation, Duration limit);
 
 }  // namespace detail
 
-/// Work with a limit on time, on a clock of the caller's choice.
+/// Runs work with a timeout, measured by a given clock.
 ///
 /// Returns the result, or throws the work's exception, as soon as there is one. At the limit the work is
-/// cancelled and waited for, so it must listen to cancellation; then this throws `Errc::timed_out`, whatever the
-/// work says about its end. Only a value is never thrown away: work that still yields one after the limit has
-/// it returned.
+/// canceled and waited for, so it must react to cancellation; then this throws `Errc::timed_out`, whatever the
+/// exception of the work. A value is never lost: if the work still has a result after the limit, it is
+/// returned.
 ///
-/// @param clock  measures the limit
-/// @param work   what to run
-/// @param limit  time from now on
-/// @param what   what is waited for, in front of the message: "connecting to 10.0.0.4:22"
+/// @param clock      measures the limit
+/// @param work       the operation
+/// @param limit      time from now on
+/// @param operation  name of the operation, before the message: "connecting to 10.0.0.4:22"
 /// @throws nni::Error  `Errc::timed_out` at the limit
-/// @throws             what the work throws before; `operation_aborted` when the caller is cancelled
+/// @throws             any earlier exception of the work; `operation_aborted` when the caller is canceled
 template <class T>
-[[nodiscard]] awaitable<T> with_timeout(ClockRef clock, awaitable<T> work, Duration limit, std::string what = {}) {
+[[nodiscard]] awaitable<T> with_timeout(ClockRef clock, awaitable<T> work, Duration limit, std::string operation = {}) {
   auto executor = co_await boost::asio::this_coro::executor;
   detail::Race both(executor);
   detail::Outcome<T> outcome;
@@ -75,16 +75,16 @@ template <class T>
   if (both.winner() == 0 || (has_value && !std::is_void_v<T>)) co_return outcome.take();
   if (both.winner() == detail::Race::nobody) detail::throw_cancelled();
   sleep.take();
-  detail::throw_timed_out(what, limit);
+  detail::throw_timed_out(operation, limit);
 }
 
-/// Work with a limit on real time.
-/// @param work   cancelled when the limit is reached
-/// @param limit  from now on
-/// @param what   for the error: what took too long
+/// Runs work with a timeout in real time.
+/// @param work       canceled at the limit
+/// @param limit      from now on
+/// @param operation  name of the operation, before the message
 template <class T>
-[[nodiscard]] awaitable<T> with_timeout(awaitable<T> work, Duration limit, std::string what = {}) {
-  return with_timeout(ClockRef(), std::move(work), limit, std::move(what));
+[[nodiscard]] awaitable<T> with_timeout(awaitable<T> work, Duration limit, std::string operation = {}) {
+  return with_timeout(ClockRef(), std::move(work), limit, std::move(operation));
 }
 
 }  // namespace nni::async

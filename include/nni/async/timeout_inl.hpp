@@ -9,13 +9,13 @@ NNI_INLINE Alarm::Alarm(const boost::asio::any_io_executor& executor, Race& race
                         SteadyPoint deadline)
     : race_(std::make_shared<Race*>(&race)), timer_(executor, deadline) {
   timer_.async_wait([target = race_, index](boost::system::error_code failure) {
-    // As one who gave up: a limit that is reached after a cancellation is not the reason for the end.
+    // Counts as giving up: after a cancellation, a limit that is reached later does not decide the race.
     if (!failure && *target != nullptr) (*target)->ended(index, true);
   });
 }
 
-NNI_INLINE void throw_timed_out(const std::string& what, Duration limit) {
-  throw Error{Errc::timed_out, (what.empty() ? "" : what + ": ") + "no result within " + to_string(limit)};
+NNI_INLINE void throw_timed_out(const std::string& operation, Duration limit) {
+  throw Error{Errc::timed_out, (operation.empty() ? "" : operation + ": ") + "no result within " + to_string(limit)};
 }
 
 }  // namespace nni::async::detail

@@ -6,10 +6,10 @@
 
 namespace nni::async {
 
-/// Suspends until everything that was ready on an executor has had its turn: other coroutines, timers, sockets, signals.
+/// Suspends until all ready handlers of an executor have run: other coroutines, timers, sockets, signals.
 ///
-/// A coroutine whose source never runs dry does not suspend when it awaits the next element, and so nothing else of a
-/// single-threaded executor runs. Such a loop yields after a bounded number of elements:
+/// A loop over a source that always has a next element never suspends and so starves all other work of a
+/// single-threaded executor. Such a loop yields after a bounded number of elements:
 /// @code
 /// for (unsigned steps = 1;; ++steps) {
 ///   auto next = source.next();
@@ -20,8 +20,8 @@ namespace nni::async {
 /// }
 /// @endcode
 ///
-/// @param executor  where the caller runs
-/// @throws boost::system::system_error  `operation_aborted` when cancelled
+/// @param executor  of the caller
+/// @throws boost::system::system_error  `operation_aborted` when canceled
 NNI_LAZY [[nodiscard]] awaitable<void> yield(boost::asio::any_io_executor executor);
 
 }  // namespace nni::async

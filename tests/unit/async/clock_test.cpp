@@ -292,5 +292,5 @@ TEST_CASE("periodic: jitter moves rounds within its share of the interval", "[as
 
 TEST_CASE("periodic: options out of range are refused, all at once", "[async][periodic]") {
   CHECK_THROWS_WITH(nni::async::periodic(ClockRef(), {.interval = 0s, .jitter = 2.0}),
-                    "interval: must be more than zero; jitter: must be between 0 and 1");
+                    "interval: must be greater than zero; jitter: must be between 0 and 1");
 }

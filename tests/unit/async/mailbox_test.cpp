@@ -128,7 +128,7 @@ TEST_CASE("mailbox: close ends receivers that wait and fails senders that wait",
   settle(context);
 
   CHECK(receiver.succeeded());
-  CHECK(sender.failure() == "mailbox: it is closed and takes no more");
+  CHECK(sender.failure() == "mailbox: closed; it accepts no further values");
   CHECK(**full.try_receive() == 1);
   CHECK_FALSE(full.try_receive().has_value());
 }

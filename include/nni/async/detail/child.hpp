@@ -11,10 +11,10 @@
 
 namespace nni::async::detail {
 
-/// Called with what a spawned coroutine has thrown, and connected to a slot that cancels it.
+/// A completion handler that receives the exception of a spawned coroutine, with the slot that cancels the coroutine.
 ///
-/// One type for all of them, so that what Asio makes of a spawn is compiled once. Asio's own binder would do for the slot,
-/// but makes it hand a cancellation to the executor's queue, where what was woken meanwhile would overtake it.
+/// One type for all uses, so that Asio's templates behind `co_spawn` are compiled once. Asio's own binder could provide the
+/// slot, but it posts a cancellation to the executor's queue, where resumed waiters could overtake it.
 class Completion {
  public:
   using cancellation_slot_type = boost::asio::cancellation_slot;
@@ -23,7 +23,7 @@ class Completion {
   explicit Completion(Function function) : function_(std::move(function)) {}
 
   /// @param slot     cancels the coroutine
-  /// @param failure  what the function is told instead of what Asio says; read and cleared when it is called
+  /// @param failure  passed to the function in place of Asio's exception; read and cleared at the call
   Completion(Function function, boost::asio::cancellation_slot slot, std::exception_ptr& failure)
       : slot_(slot), function_(std::move(function)), failure_(&failure) {}
 
@@ -40,27 +40,27 @@ class Completion {
   std::exception_ptr* failure_ = nullptr;
 };
 
-/// `boost::asio::co_spawn`, compiled once.
+/// Calls `boost::asio::co_spawn`; compiled once.
 NNI_LAZY void spawn(const boost::asio::any_io_executor& executor, awaitable<void> work, Completion completion);
 
-/// A spawned coroutine that can be cancelled at any time. It must not move, and it lives until `on_end` is called.
+/// A spawned coroutine that can be cancelled at any time. Not movable; it must live until `on_end` is called.
 ///
 /// Asio 1.26 throws out of `co_spawn`, or out of the context's `run`, and never calls the completion handler,
-/// when a coroutine is cancelled before it has started or while it has not suspended yet. This class keeps
-/// cancellations away from a coroutine that has not started, and lets its end pass.
+/// when a coroutine is canceled before it has started or before its first suspension. This class holds back
+/// cancellations until the coroutine has started, and shields its end from them.
 class Child {
  public:
   Child() = default;
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  /// Starts the work; on the executor itself it runs up to its first suspension.
+  /// Starts the work; if called on the executor, it runs up to its first suspension.
   ///
-  /// @param on_end  called on the executor, never from inside `start`, with what the work has thrown; may destroy
+  /// @param on_end  called on the executor, never from inside `start`, with the exception of the work; may destroy
   ///                this object
   NNI_LAZY void start(const boost::asio::any_io_executor& executor, awaitable<void> work, Completion::Function on_end);
 
-  /// Cancels the work; its end comes later, from the executor's queue.
+  /// Cancels the work; its completion follows later, from the executor's queue.
   void cancel() {
     cancelled_ = true;
     if (started_) signal_.emit(boost::asio::cancellation_type::terminal);

@@ -31,7 +31,7 @@ NNI_LAZY_BODY awaitable<void> Child::guarded(awaitable<void> work) {
   } catch (...) {
     failure_ = std::current_exception();
   }
-  // What Asio awaits after this, before it calls the completion, must not throw.
+  // Asio awaits internally before it calls the completion, and a cancellation must not throw out of that.
   co_await boost::asio::this_coro::throw_if_cancelled(false);
 }
 

@@ -9,8 +9,8 @@
 
 namespace nni::async::detail {
 
-/// Value or exception of work that runs elsewhere. It needs no default constructor of `T`, which Asio's own
-/// completion signatures do.
+/// The result or exception of a spawned operation. Unlike Asio's completion signatures, it does not require
+/// a default constructor of `T`.
 template <class T>
 class Outcome {
  public:
@@ -23,7 +23,7 @@ class Outcome {
   [[nodiscard]] bool failed() const noexcept { return failure_ != nullptr; }
   [[nodiscard]] const std::exception_ptr& failure() const noexcept { return failure_; }
 
-  /// Moves the value out, or throws.
+  /// Moves the value out, or throws the exception.
   T take() {
     if (failure_ != nullptr) std::rethrow_exception(std::exchange(failure_, nullptr));
     return std::move(*value_);
@@ -55,7 +55,7 @@ class Outcome<void> {
   std::exception_ptr failure_;
 };
 
-/// Runs work and keeps what became of it.
+/// Runs work and stores its result or exception.
 template <class T>
 awaitable<void> capture(std::shared_ptr<Outcome<T>> outcome, awaitable<T> work) {
   try {

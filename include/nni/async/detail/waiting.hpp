@@ -13,7 +13,7 @@
 
 namespace nni::async::detail {
 
-/// Node of a circular list; a node alone points to itself.
+/// A node of an intrusive circular list; a single node points to itself.
 class Link {
  public:
   Link() = default;
@@ -44,8 +44,8 @@ class Link {
 
 class Cancellable;
 
-/// What stands in a cancellation slot. It and its operation know each other, so that either may die first:
-/// contexts are torn down in an order that nobody chooses.
+/// The handler in a cancellation slot. It and its operation refer to each other, so that either may be destroyed first:
+/// the order of destruction in a context is unspecified.
 class CancelHook {
  public:
   explicit CancelHook(Cancellable& operation) noexcept;
@@ -60,14 +60,14 @@ class CancelHook {
   Cancellable* operation_;
 };
 
-/// An operation in flight that hears about cancellation.
+/// An operation in flight that can be canceled.
 class Cancellable {
  public:
   Cancellable() = default;
   Cancellable(const Cancellable&) = delete;
   Cancellable& operator=(const Cancellable&) = delete;
 
-  /// Listens to a slot until the operation dies or the slot is used for another one.
+  /// Connects the operation to a slot until its destruction or until the slot is reused.
   void listen(boost::asio::cancellation_slot slot) {
     if (slot.is_connected()) slot.emplace<CancelHook>(*this);
   }
@@ -82,7 +82,7 @@ class Cancellable {
   CancelHook* hook_ = nullptr;
 };
 
-/// What a cancelled wait does instead of ending at once.
+/// The reaction of a canceled wait, in place of ending at once.
 struct Interrupt {
   void (*call)(void*) = nullptr;  ///< null: the wait ends with `operation_aborted`
   void* object = nullptr;
@@ -91,16 +91,16 @@ struct Interrupt {
 struct ListLink : Link {};
 struct RegistryLink : Link {};
 
-/// A suspended coroutine. It is owned by the list that it stands in.
+/// A suspended coroutine. Owned by the list that contains it.
 class Waiter : public Cancellable, public ListLink, public RegistryLink {
  public:
   explicit Waiter(Interrupt interrupt) noexcept : interrupt_(interrupt) {}
   ~Waiter() override = default;
 
-  /// Goes on from the executor's queue. Consumes the waiter.
+  /// Resumes the coroutine from the executor's queue. Consumes the waiter.
   virtual void post(boost::system::error_code result) = 0;
 
-  /// Goes on inside this call; only for functions that the executor itself has called. Consumes the waiter.
+  /// Resumes the coroutine inside this call; only from functions that the executor called. Consumes the waiter.
   virtual void resume(boost::system::error_code result) = 0;
 
  private:
@@ -111,8 +111,8 @@ class Waiter : public Cancellable, public ListLink, public RegistryLink {
 
 /// The suspended coroutines of one execution context.
 ///
-/// A context that dies destroys its timers' handlers, and with them the coroutines that wait for timers. This
-/// service does the same for coroutines that wait for us; without it they would leak, since their frame owns
+/// The destructor of a context destroys the handlers of its timers, and with them the coroutines that wait for timers. This
+/// service does the same for coroutines in a `WaitList`; without it they would leak, since their frame owns
 /// the very event that owns them.
 class WaitRegistry : public boost::asio::execution_context::service {
  public:
@@ -121,12 +121,12 @@ class WaitRegistry : public boost::asio::execution_context::service {
 
   explicit WaitRegistry(boost::asio::execution_context& context);
 
-  /// The registry of the context behind an executor.
+  /// Returns the registry of the context behind an executor.
   static WaitRegistry& of(const boost::asio::any_io_executor& executor);
 
   void add(Waiter& waiter) noexcept { static_cast<RegistryLink&>(waiter).link_before(waiters_); }
 
-  /// Becomes true when the context dies; outlives it.
+  /// Returns a flag that becomes true when the context is destroyed; it outlives the context.
   [[nodiscard]] std::shared_ptr<const bool> gone() const noexcept { return gone_; }
 
  private:
@@ -136,40 +136,40 @@ class WaitRegistry : public boost::asio::execution_context::service {
   std::shared_ptr<bool> gone_;
 };
 
-/// Ends a coroutine that was cancelled while it could not hear of it.
+/// Throws `operation_aborted` in a coroutine that was canceled while it did not check for it.
 [[noreturn]] void throw_cancelled();
 
-/// Coroutines that wait for the same thing, first come, first served. Used on one executor only.
+/// A list of coroutines that wait for the same event, first come, first served. Used on one executor only.
 class WaitList {
  public:
   WaitList() = default;
   WaitList(const WaitList&) = delete;
   WaitList& operator=(const WaitList&) = delete;
 
-  /// Who still waits is sent on with `operation_aborted`.
+  /// Resumes remaining waiters with `operation_aborted`.
   ~WaitList() { post_all(boost::asio::error::operation_aborted); }
 
-  /// Suspends until somebody sends this coroutine on.
+  /// Suspends until this coroutine is resumed by one of the functions below.
   ///
-  /// @param interrupt  called when the coroutine is cancelled; by default the wait ends with `operation_aborted`
+  /// @param interrupt  called when the coroutine is canceled; by default the wait ends with `operation_aborted`
   NNI_LAZY [[nodiscard]] awaitable<void> wait(Interrupt interrupt = {});
 
   [[nodiscard]] bool empty() const noexcept { return !waiters_.linked(); }
 
-  /// Sends the first waiter on; false when there is none.
+  /// Resumes the first waiter; returns false if there is none.
   bool post_one(boost::system::error_code result = {}) {
     if (empty()) return false;
     front().post(result);
     return true;
   }
 
-  /// Sends all waiters on that wait now.
+  /// Resumes all current waiters.
   void post_all(boost::system::error_code result = {}) {
     while (post_one(result)) {
     }
   }
 
-  /// As `post_all`, but a single waiter goes on inside this call; only from functions that the executor called.
+  /// As `post_all`, but a single waiter is resumed inside this call; only from functions that the executor called.
   void resume_all() {
     if (empty()) return;
     if (waiters_.next()->next() == &waiters_)

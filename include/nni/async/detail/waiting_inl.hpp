@@ -35,7 +35,7 @@ NNI_INLINE Cancellable::~Cancellable() {
 }
 
 NNI_INLINE void Waiter::on_cancel() {
-  // A waiter that has left its list is on its way already: what woke it must not be lost.
+  // A waiter that has left its list is being resumed already: the event that resumed it must not be lost.
   if (!ListLink::linked()) return;
   if (interrupt_.call != nullptr)
     interrupt_.call(interrupt_.object);
@@ -50,15 +50,15 @@ class HandlerWaiter final : public Waiter {
 
   void post(boost::system::error_code result) override {
     auto executor = boost::asio::get_associated_executor(handler_);
-    boost::asio::post(executor, GoOn(take(), result));
+    boost::asio::post(executor, Resumption(take(), result));
   }
 
-  void resume(boost::system::error_code result) override { GoOn(take(), result)(); }
+  void resume(boost::system::error_code result) override { Resumption(take(), result)(); }
 
  private:
-  class GoOn {
+  class Resumption {
    public:
-    GoOn(std::unique_ptr<HandlerWaiter> waiter, boost::system::error_code result)
+    Resumption(std::unique_ptr<HandlerWaiter> waiter, boost::system::error_code result)
         : waiter_(std::move(waiter)), result_(result) {}
 
     void operator()() {
