@@ -159,7 +159,7 @@ def outputs(target):
 def everybody(target):
     place = Place(target)
     place.home.chmod(0o777)
-    place.must_refuse("every user may write", "chmod o-w")
+    place.must_refuse("world-writable", "chmod o-w")
 
 
 def fifos(target):

@@ -14,51 +14,51 @@
 
 namespace nni::files {
 
-/// Brings the names in a directory to the disk: bytes that were synced are worth nothing in a file without a name.
+/// Syncs the entries of a directory: a synced file without a durable name is lost.
 ///
-/// Some network file systems cannot do that and need not; that counts as success.
-/// @param system     makes the calls
+/// Some network file systems do not support that and do not need it; that counts as success.
+/// @param system     system calls
 /// @param directory  empty: the current one
 [[nodiscard]] boost::system::error_code sync_directory(System& system, const std::filesystem::path& directory);
 
-/// Makes a directory and those above it, so that their names survive a loss of power: also that of one which another
-/// call has made and could not sync.
-/// @param system  makes the calls
+/// Creates a directory and its parents, and syncs their names, including that of an existing one which an earlier
+/// call created but could not sync.
+/// @param system  system calls
 /// @param wanted  the directory
-/// @param mode    rights of `wanted` when it is made; those above it get 0755
-/// @returns       success also when it existed before
+/// @param mode    permissions of `wanted` if it is created; its parents get 0755
+/// @returns       success also if it existed before
 [[nodiscard]] boost::system::error_code make_directories(
     System& system, const std::filesystem::path& wanted, mode_t mode = 0755);
 
-/// Refuses a directory in which another user may put links in the place of files.
+/// Rejects a directory in which another user could replace files by links.
 ///
-/// It belongs to this user or to root, and if everybody may write to it, it has the sticky bit. A file system that
-/// gives all files to one user, or keeps no rights, is taken as it is.
+/// It must belong to this user or to root, and must have the sticky bit if it is world-writable. A file system that
+/// assigns all files to one user, or has no permissions, is accepted.
 /// @param directory  a link is followed: its name is the user's choice
-/// @throws Error  saying what to do; nothing when there is no such directory
+/// @throws Error  with a remedy; not for a directory that does not exist
 void require_own_directory(const std::filesystem::path& directory);
 
-/// Makes a directory of an experiment, with those above it, so that their names survive a loss of power; checks it as
-/// `require_own_directory` does.
-/// @param system     makes the calls
+/// Creates a directory of an experiment and its parents durably, and checks it like
+/// `require_own_directory`.
+/// @param system     system calls
 /// @param directory  may be a link, which is followed
-/// @param mode       rights of the last one; those above it get 0755. The mask of the process takes rights away as usual
-/// @throws Error  saying which directory, why not, and what to do
+/// @param mode       permissions of the last one; its parents get 0755. The umask of the process applies
+/// @throws Error  with the directory, the reason and a remedy
 void own_directory(System& system, const std::filesystem::path& directory, mode_t mode = 0755);
 
-/// The same as `own_directory` for a directory inside one that `own_directory` has checked: no link is followed.
+/// As `own_directory` for a directory inside one that `own_directory` has checked: no link is followed.
 void own_subdirectory(System& system, const std::filesystem::path& directory, mode_t mode = 0755);
 
-/// Gives a file new content so that at every moment, also after a loss of power, its name means either the old file
-/// or the whole new one.
+/// Replaces a file atomically: at every moment, even after a loss of power, its name refers either to the old file
+/// or to the complete new one.
 ///
-/// The content goes into `PATH.new`, is synced, and takes the name.
-/// @param system   makes the calls
+/// Writes `PATH.new`, syncs it, and renames it.
+/// @param system   system calls
 /// @param path     of the file; its directory exists
-/// @param content  all that the file holds then
-/// @param file  is open on the new file afterwards; untouched on failure, unless only the name could not be synced:
-///              then it is open on the new file, and poisoned
-/// @param mode  rights of the new file
+/// @param content  the complete new content
+/// @param file     opened on the new file; unchanged on failure, unless only the name could not be synced:
+///                 then it is open on the new file, and poisoned
+/// @param mode     permissions of the new file
 [[nodiscard]] boost::system::error_code replace_file(
     const std::shared_ptr<System>& system, const std::filesystem::path& path, std::string_view content, File& file,
     mode_t mode = 0644);

@@ -15,7 +15,7 @@ namespace detail {
 NNI_INLINE void make_or_throw(System& system, const std::filesystem::path& directory, mode_t mode) {
   if (const auto failure = make_directories(system, directory, mode))
     throw Error(failure, "the directory \"" + directory.string() +
-                             "\" cannot be made; choose another place, or make its parent writable");
+                             "\" cannot be created; choose another path, or make its parent writable");
 }
 
 [[nodiscard]] NNI_INLINE Error unusable(const std::filesystem::path& directory, boost::system::error_code reason) {
@@ -42,8 +42,8 @@ NNI_INLINE boost::system::error_code make_directories(
   }
   if (failure) return {failure.value(), boost::system::system_category()};
   if (!at.has_filename()) at = at.parent_path();
-  // Whoever made the last of those that exist may have ended before its name was on the disk. Where that cannot be
-  // looked at, it was not made by us.
+  // The process that created the last existing one may have ended before its name was synced. A parent that cannot be
+  // opened was not created by this library.
   if (at.has_filename()) {
     const auto unsynced = sync_directory(system, at.parent_path());
     const bool is_foreign =
@@ -70,7 +70,7 @@ NNI_INLINE void own_directory(System& system, const std::filesystem::path& direc
 }
 
 NNI_INLINE void own_subdirectory(System& system, const std::filesystem::path& directory, mode_t mode) {
-  // Before it is made: nothing is made in what a link stands for.
+  // Checked before it is created too: nothing must be created in the target of a link.
   boost::system::error_code failure = check_directory(directory, false);
   if (!failure) {
     detail::make_or_throw(system, directory, mode);
@@ -85,7 +85,7 @@ NNI_INLINE boost::system::error_code replace_file(
   const std::filesystem::path fresh = path.string() + ".new";
   File next;
   boost::system::error_code failure = next.open(fresh, Access::fresh, system, mode);
-  // A crash has left it, or somebody else has put it there: it is removed, not written to.
+  // Left by a crash, or planted by somebody else: removed rather than written to.
   if (failure == boost::system::errc::file_exists) {
     system->remove(fresh);
     failure = next.open(fresh, Access::fresh, system, mode);

@@ -97,7 +97,7 @@ NNI_INLINE boost::system::error_code File::sync() {
   do answer = system_->sync(file_);
   while (answer == -EINTR);
   if (answer < 0) set_poison(error_of(answer));
-  return poison();  // another thread may have been first
+  return poison();  // another thread may have failed before
 }
 
 NNI_INLINE boost::system::error_code File::poison() const noexcept {

@@ -1,12 +1,12 @@
 #pragma once
 
 /// @file
-/// The one place that opens files, and says whether links are followed (`scripts/check_layers.py` finds other calls).
+/// The only place that opens files, and decides whether links are followed (`scripts/check_layers.py` finds other calls).
 ///
-/// The files of an experiment have names that are known in advance, and their directory may come from somebody else: an
-/// archive, or a scratch directory that several users share. A link in it would turn a write to `owner` or to
-/// `trial.stdout` into one to a file of the reader's home. So the names below an experiment's directory are opened
-/// with `open_own`, which follows no link, after `own_directory` has made sure that nobody else may change them.
+/// The files of an experiment have predictable names, and their directory may be untrusted: unpacked from an
+/// archive, or a scratch directory of several users. A link in it would redirect a write to `owner` or to
+/// `trial.stdout` to a file in the user's home. Therefore names below an experiment's directory are opened
+/// with `open_own`, which follows no link, after `own_directory` has verified that nobody else can change them.
 
 #include <sys/types.h>
 
@@ -22,51 +22,51 @@
 
 namespace nni::files {
 
-/// A reason for which a name is not used, though the system would permit it.
+/// A reason to reject a file or directory that the system would open.
 enum class Refusal : std::uint8_t {
   link = 1,            ///< a symbolic link
   not_a_file,          ///< a FIFO, a device, a socket
-  several_names,       ///< a hard link: a write would reach another name as well
+  several_names,       ///< a hard link: a write would change another name as well
   foreign_file,        ///< a file of another user
-  not_a_directory,     ///< something else in the place of a directory
+  not_a_directory,     ///< a file in place of a directory
   foreign_directory,   ///< a directory of another user
-  writable_by_anybody  ///< a directory in which every user may rename files
+  writable_by_anybody  ///< a world-writable directory without the sticky bit
 };
 
-/// Category of `Refusal`; its messages say what to do.
+/// Returns the category of `Refusal`; its messages include a remedy.
 [[nodiscard]] const boost::system::error_category& refusal_category() noexcept;
 
-/// Converts an answer of this page, or of `System`: success unless it is negative.
+/// Converts a result of these functions or of `System` into an error code: success unless it is negative.
 [[nodiscard]] boost::system::error_code error_of(std::int64_t answer) noexcept;
 
-/// Opens a file of an experiment. No link is followed, nothing but a regular file is opened, and no FIFO blocks the
-/// call. A file to write has one name only, and belongs to this user or to the owner of its directory.
+/// Opens a file of an experiment: a regular file only, without following links or blocking on a FIFO.
+/// A file to write must have a single name, and belong to this user or to the owner of its directory.
 ///
-/// It is never inherited by programs that are started.
+/// The descriptor is not inherited by child programs.
 /// @param path   of the file
-/// @param flags  as for open(2); with O_TRUNC the file is emptied after it was checked
-/// @param mode   rights of a file that is made
-/// @returns      a descriptor; or the negated `errno`; or a negative number that only `error_of` understands
+/// @param flags  as for open(2); with O_TRUNC the file is truncated after the checks
+/// @param mode   permissions of a file that is created
+/// @returns      a descriptor; or the negated `errno`; or a negative number for `error_of`
 [[nodiscard]] int open_own(const char* path, int flags, mode_t mode = 0644) noexcept;
 
-/// Makes a file; one that has the name loses it. What the name stood for is not touched, wherever that is.
+/// Creates a file; an existing name is removed first, and the target of a link is not touched.
 ///
-/// System calls only, so that a child process may call it before it executes its program.
+/// Async-signal-safe, so that a child process may call it before it executes its program.
 /// @param path  of the file
-/// @param mode  its rights
+/// @param mode  its permissions
 /// @returns     a descriptor for writing; or the negated `errno`
 [[nodiscard]] int make_own(const char* path, mode_t mode = 0644) noexcept;
 
-/// Opens what the user or the system names: /proc, /dev/null, an argument of a program. Links are followed.
+/// Opens a file that the user or the system named: /proc, /dev/null, an argument of a program. Follows links.
 /// @param path   of the file
 /// @param flags  as for open(2), without O_CREAT
-/// @returns      a descriptor that is never inherited; or the negated `errno`
+/// @returns      a descriptor that is not inherited; or the negated `errno`
 [[nodiscard]] int open_any(const char* path, int flags) noexcept;
 
-/// Why a directory of an experiment is not used, as `own_directory` (nni/files/directory.hpp) explains.
+/// Checks a directory of an experiment by the rules of `own_directory` (nni/files/directory.hpp).
 /// @param directory  need not exist
-/// @param follow     also the directory that a link stands for
-/// @returns          success also when there is no such directory
+/// @param follow     accept a link to a directory
+/// @returns          success also if there is no such directory
 [[nodiscard]] boost::system::error_code check_directory(const std::filesystem::path& directory, bool follow);
 
 /// Why `open_own` would not open a file, for libraries that open files themselves.

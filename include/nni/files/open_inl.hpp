@@ -34,14 +34,15 @@ class RefusalCategory final : public boost::system::error_category {
                "put what it stands for in its place";
       case Refusal::not_a_file: return "it is not a regular file; move it away";
       case Refusal::several_names:
-        return "it is a hard link, so that a change would reach another name as well; put a copy in its place";
-      case Refusal::foreign_file: return "it belongs to another user; put a copy of your own in its place";
+        return "it is a hard link, so that a write would change another name as well; replace it by a copy";
+      case Refusal::foreign_file: return "it belongs to another user; replace it by a copy of your own";
       case Refusal::not_a_directory: return "it is not a directory; move it away";
       case Refusal::foreign_directory:
         return "it belongs to another user, who could make this program overwrite your files; copy it into a directory "
                "of your own (cp -r), or choose another one";
       case Refusal::writable_by_anybody:
-        return "every user may write to it, and could make this program overwrite your files; take that right away "
+        return "it is world-writable, so that any user could make this program overwrite your files; remove that "
+               "permission "
                "(chmod o-w), or choose another directory";
     }
     return "refused for the unknown reason " + std::to_string(value);
@@ -52,7 +53,7 @@ class RefusalCategory final : public boost::system::error_category {
   }
 };
 
-/// The owner of the directory that holds a file, as far as it can be found.
+/// Returns the owner of a file's directory, if it can be determined.
 NNI_INLINE std::optional<uid_t> owner_of_directory(const char* path) noexcept {
   char above[4096];
   std::size_t size = 0;
@@ -69,18 +70,18 @@ NNI_INLINE std::optional<uid_t> owner_of_directory(const char* path) noexcept {
   return info.st_uid;
 }
 
-/// Why a file is not used; nothing when it is.
+/// Returns the reason to reject a file; nothing if it is acceptable.
 NNI_INLINE std::optional<Refusal> reason_against(const struct stat& info, const char* path, bool to_write) noexcept {
   if (S_ISLNK(info.st_mode)) return Refusal::link;
   if (!S_ISREG(info.st_mode)) return Refusal::not_a_file;
   if (!to_write) return std::nullopt;
   if (info.st_nlink > 1) return Refusal::several_names;
-  // Some network file systems give all files to one user.
+  // Some network file systems assign all files to one user.
   if (info.st_uid != ::geteuid() && owner_of_directory(path) != info.st_uid) return Refusal::foreign_file;
   return std::nullopt;
 }
 
-/// What a file gets that this process makes in a directory.
+/// Returns owner and permissions that a new file of this process gets in a directory.
 NNI_INLINE std::optional<struct stat> new_file_in(const std::filesystem::path& directory) {
   const std::string name = (directory / (".nni-rights-" + std::to_string(::getpid()))).string();
   const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -102,7 +103,7 @@ NNI_INLINE std::optional<Refusal> reason_against(const struct stat& info, const 
   else if ((info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0)
     reason = Refusal::writable_by_anybody;
   if (!reason) return std::nullopt;
-  // Owners and rights of a file system that makes no difference between users say nothing.
+  // On a file system that does not distinguish users, owners and permissions mean nothing.
   const std::optional<struct stat> made = new_file_in(directory);
   const bool says_nothing =
       made && (reason == Refusal::foreign_directory
@@ -129,7 +130,7 @@ NNI_INLINE int open_own(const char* path, int flags, mode_t mode) noexcept {
   const int file = ::open(path, (flags & ~O_TRUNC) | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
   if (file < 0) {
     if (errno == ELOOP) return detail::answer_of(Refusal::link);
-    if (errno == ENXIO) return detail::answer_of(Refusal::not_a_file);  // a FIFO that nobody reads, a socket
+    if (errno == ENXIO) return detail::answer_of(Refusal::not_a_file);  // a FIFO without a reader, or a socket
     return -errno;
   }
   const auto give_up = [file](int answer) {
@@ -140,7 +141,7 @@ NNI_INLINE int open_own(const char* path, int flags, mode_t mode) noexcept {
   if (::fstat(file, &info) != 0) return give_up(-errno);
   const bool to_write = (flags & O_ACCMODE) != O_RDONLY;
   if (const auto reason = detail::reason_against(info, path, to_write)) return give_up(detail::answer_of(*reason));
-  // Nothing that is started shares a flag which it did not ask for.
+  // O_NONBLOCK was for the open only: a child that inherits the file must not get it.
   if (::fcntl(file, F_SETFL, flags & O_APPEND) != 0) return give_up(-errno);
   if ((flags & O_TRUNC) != 0 && info.st_size != 0 && ::ftruncate(file, 0) != 0) return give_up(-errno);
   return file;

@@ -11,13 +11,12 @@
 
 namespace nni::files {
 
-/// The calls of the operating system that durable files are made of.
+/// The system calls behind durable files.
 ///
-/// This class makes them; a test derives from it to write down what happens or to let single calls fail. Every
-/// object of the library that keeps durable files takes one, so nothing is global.
+/// A test derives from this class to record calls or to make single calls fail. Every
+/// object of the library with durable files takes one, so nothing is global.
 ///
-/// Each member is one call and answers as the kernel does: 0 or a count, or the negated `errno`. They may be called
-/// from several threads.
+/// Each member is one system call and returns 0 or a count, or the negated `errno`. Thread-safe.
 class System {
  public:
   System() = default;
@@ -25,42 +24,42 @@ class System {
   System& operator=(const System&) = delete;
   virtual ~System() = default;
 
-  /// The system as it is; shared by everybody who names no other.
+  /// Returns the real system, the shared default.
   [[nodiscard]] static const std::shared_ptr<System>& real();
 
   /// Opens a file of an experiment: open(2), without following a link (see `open_own`).
   /// @param path   of the file
-  /// @param flags  as for open(2); files are never inherited by programs that are started
-  /// @param mode   rights of a file that is made
-  /// @returns      a descriptor; also a negative number that only `error_of` understands
+  /// @param flags  as for open(2); descriptors are not inherited by child programs
+  /// @param mode   permissions of a file that is created
+  /// @returns      a descriptor; or a negative number for `error_of`
   virtual int open(const std::filesystem::path& path, int flags, mode_t mode);
-  /// Gives the descriptor `file` back: close(2).
+  /// Closes the descriptor `file`: close(2).
   virtual void close(int file) noexcept;
-  /// Reads from `file` at `offset` (bytes from the start) `size` bytes at most: pread(2).
+  /// Reads from `file` at `offset` (bytes from the start) up to `size` bytes: pread(2).
   /// @param to  receives them
-  /// @returns   how many there were; 0 at the end of the file
+  /// @returns   the number of bytes; 0 at the end of the file
   virtual ssize_t read(int file, char* to, std::size_t size, std::uint64_t offset);
-  /// Writes to `file` at `offset` (bytes from the start) `size` bytes at most: pwrite(2).
-  /// @param from  where they are
-  /// @returns     how many were written
+  /// Writes to `file` at `offset` (bytes from the start) up to `size` bytes: pwrite(2).
+  /// @param from  the bytes
+  /// @returns     the number of written bytes
   virtual ssize_t write(int file, const char* from, std::size_t size, std::uint64_t offset);
-  /// Makes `file` as long as `size` bytes: ftruncate(2).
+  /// Sets the length of `file` to `size` bytes: ftruncate(2).
   virtual int truncate(int file, std::uint64_t size);
 
-  /// Bytes in `file`: fstat(2).
+  /// Returns the length of `file` in bytes: fstat(2).
   virtual std::int64_t size(int file);
 
-  /// Brings content and size of `file` to the disk: fdatasync(2).
+  /// Syncs content and length of `file` to the disk: fdatasync(2).
   virtual int sync(int file);
 
-  /// Brings the names in a directory to the disk: fsync(2) of it.
+  /// Syncs the entries of a directory to the disk: fsync(2) of it.
   virtual int sync_directory(const std::filesystem::path& directory);
 
-  /// Gives the file `from` the name `to`, in place of what had it: rename(2).
+  /// Renames `from` to `to`, replacing an existing file: rename(2).
   virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to);
   /// Removes the name `path`: unlink(2).
   virtual int remove(const std::filesystem::path& path);
-  /// Makes the directory `path` with the rights `mode`: mkdir(2).
+  /// Creates the directory `path` with the permissions `mode`: mkdir(2).
   virtual int make_directory(const std::filesystem::path& path, mode_t mode);
 };
 

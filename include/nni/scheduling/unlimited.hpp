@@ -5,19 +5,19 @@
 
 namespace nni::scheduling {
 
-/// Places every run at once and leaves the machine to the platform: the experiment's concurrency is the only limit.
+/// A scheduler that places every run at once and leaves the machine to the platform; only `concurrency` limits it.
 ///
-/// It knows no devices. A request for GPUs is refused for good, because handing out devices that nobody counts
-/// would let trials share them by accident.
+/// It does not track devices. A request for GPUs is `Impossible`, because devices that nobody counts
+/// would be shared by accident.
 class Unlimited {
  public:
   using role = nni::role::scheduler;
-  static constexpr bool hands_out_gpus = false;  ///< an option that asks for some is refused before anything starts
+  static constexpr bool hands_out_gpus = false;  ///< an option that requests some is rejected before the start
 
   PlacementResult place(const ResourceRequest& want, const ResourceSnapshot&) {
     if (want.gpus.value_or(0) > 0)
-      return Impossible{"the trial asks for " + std::to_string(*want.gpus) +
-                        " GPUs, and scheduling::Unlimited hands out none; use a scheduler that counts devices"};
+      return Impossible{"the trial requests " + std::to_string(*want.gpus) +
+                        " GPUs, but scheduling::Unlimited does not allocate GPUs; use a scheduler that does"};
     Placement placement;
     if (want.gpus) placement.gpus.emplace();
     return placement;

@@ -23,30 +23,30 @@ namespace nni {
 
 class ChoiceOption;
 
-/// One dimension of a search space as the user writes it. Made by `uniform`, `choice` and the other functions below.
+/// A dimension of a search space as the user specifies it. Made by `uniform`, `choice` and the other functions below.
 ///
-/// Nothing is checked here: `SearchSpace` reports everything that is wrong at once.
+/// Not validated here: `SearchSpace` reports all problems at once.
 class Dimension {
  public:
   /// @param key      name of the parameter
   /// @param kind     any kind but `choice`
   /// @param numbers  as in NNI's `_value`
   Dimension(std::string key, DimensionType kind, std::vector<double> numbers);
-  /// A choice.
-  /// @param key  name of the parameter
+  /// Creates a choice.
+  /// @param key           name of the parameter
   /// @param alternatives  its options
   Dimension(std::string key, std::vector<ChoiceOption> alternatives);
 
-  std::string name;                   ///< key of the parameter
+  std::string name;                   ///< name of the parameter
   DimensionType type;                 ///< kind of distribution
   std::vector<double> values;         ///< as in NNI's `_value`: min, max, q, or mu, sigma, q; empty for a choice
   std::vector<ChoiceOption> options;  ///< only for a choice
 };
 
-/// One option of a choice: a number, a string, true or false, or a branch with dimensions of its own.
+/// An option of a choice: a number, a string, a boolean, or a branch with dimensions of its own.
 class ChoiceOption {
  public:
-  /// An integer, `true` or `false`.
+  /// Creates an integer or a boolean.
   template <std::integral I>
   ChoiceOption(I value) {  // NOLINT: options are written as plain values
     if constexpr (std::same_as<I, bool>) {
@@ -56,34 +56,34 @@ class ChoiceOption {
       number_ = static_cast<double>(value);
     }
   }
-  /// A real number.
+  /// Creates a real number.
   template <std::floating_point F>
   ChoiceOption(F value)
       : text_(to_json_text(static_cast<double>(value))), number_(static_cast<double>(value)) {}  // NOLINT
-  /// A string.
+  /// Creates a string.
   ChoiceOption(std::string_view value) { append_json_string(text_, value); }  // NOLINT
-  /// A string.
+  /// Creates a string.
   ChoiceOption(const char* value) : ChoiceOption(std::string_view(value)) {}  // NOLINT
-  /// A string.
+  /// Creates a string.
   ChoiceOption(const std::string& value) : ChoiceOption(std::string_view(value)) {}  // NOLINT
 
-  /// The branch `name` with `dimensions` of its own, see `nni::branch`.
+  /// Creates the branch `name` with its own `dimensions`, see `nni::branch`.
   ChoiceOption(std::string name, std::vector<Dimension> dimensions)
       : name_(std::move(name)), dimensions_(std::move(dimensions)), branch_(true) {
     append_json_string(text_, name_);
   }
 
-  /// The option as JSON, for a branch its name as JSON.
+  /// Returns the option as JSON, for a branch its name as JSON.
   [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
-  /// The option as a number, nothing for other types.
+  /// Returns the option as a number, nothing for other types.
   [[nodiscard]] std::optional<double> number() const noexcept { return number_; }
 
-  /// True for an option with dimensions of its own.
+  /// Returns true for an option with dimensions of its own.
   [[nodiscard]] bool is_branch() const noexcept { return branch_; }
-  /// The name of a branch; empty for other options.
+  /// Returns the name of a branch; empty for other options.
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
-  /// The dimensions of a branch; none for other options.
+  /// Returns the dimensions of a branch; none for other options.
   [[nodiscard]] const std::vector<Dimension>& dimensions() const noexcept { return dimensions_; }
 
  private:
@@ -94,47 +94,47 @@ class ChoiceOption {
   bool branch_ = false;
 };
 
-// The numbers of a dimension are finite, `min` is below `max`, `q` and `sigma` are above 0; a `SearchSpace` that is made of
-// others says which are not. Source of all ten: NNI 3.0, search space types.
+// All numbers of a dimension are finite, `min` < `max`, `q` > 0 and `sigma` > 0; the constructor of `SearchSpace` reports
+// violations. Source of all ten: NNI 3.0, search space types.
 
-/// Dimension `name`: a real number in [min, max), every value equally likely; `min` is below `max`.
+/// Returns the dimension `name`: a real number, uniform in [min, max); `min` < `max`.
 [[nodiscard]] Dimension uniform(std::string name, double min, double max);
 
-/// Dimension `name`: a multiple of q, or a limit, in [min, max]; `min` is below `max`, `q` above 0. The value is a real
-/// number: 16.0, also for q = 1.
+/// Returns the dimension `name`: a multiple of q, or a limit, in [min, max]; `min` < `max`, `q` > 0. The value is a real
+/// number: 16.0, even for q = 1.
 [[nodiscard]] Dimension quniform(std::string name, double min, double max, double q);
 
-/// Dimension `name`: a real number in [min, max) whose logarithm is uniform, for learning rates and the like. `min` is
-/// above 0 and below `max`.
+/// Returns the dimension `name`: a real number in [min, max) whose logarithm is uniform, for instance a learning
+/// rate; 0 < `min` < `max`.
 [[nodiscard]] Dimension loguniform(std::string name, double min, double max);
 
-/// Dimension `name`: like `loguniform`, rounded to multiples of q, within [min, max]; `min` and `q` are above 0.
+/// Returns the dimension `name`: like `loguniform`, rounded to multiples of q, within [min, max]; `min` > 0, `q` > 0.
 [[nodiscard]] Dimension qloguniform(std::string name, double min, double max, double q);
 
-/// Dimension `name`: an integer in [min, max): `max` itself is never taken. Both lie between -2^53 and 2^53.
+/// Returns the dimension `name`: an integer in [min, max), `max` excluded. Both lie between -2^53 and 2^53.
 [[nodiscard]] Dimension randint(std::string name, std::int64_t min, std::int64_t max);
 
-/// Dimension `name`: a normal number with mean `mu` and standard deviation `sigma`, above 0; without limits.
+/// Returns the dimension `name`: a normal number with mean `mu` and standard deviation `sigma` > 0; unbounded.
 [[nodiscard]] Dimension normal(std::string name, double mu, double sigma);
 
-/// Dimension `name`: like `normal` with `mu` and `sigma`, rounded to multiples of `q`, above 0.
+/// Returns the dimension `name`: like `normal` with `mu` and `sigma`, rounded to multiples of `q` > 0.
 [[nodiscard]] Dimension qnormal(std::string name, double mu, double sigma, double q);
 
-/// Dimension `name`: a positive number whose natural logarithm is normal; `mu` and `sigma`, above 0, are those of the
-/// logarithm.
+/// Returns the dimension `name`: a positive number whose natural logarithm is normal with mean `mu` and standard
+/// deviation `sigma` > 0.
 [[nodiscard]] Dimension lognormal(std::string name, double mu, double sigma);
 
-/// Dimension `name`: like `lognormal` with `mu` and `sigma`, rounded to multiples of `q`, above 0; it may be 0.
+/// Returns the dimension `name`: like `lognormal` with `mu` and `sigma`, rounded to multiples of `q` > 0; may be 0.
 [[nodiscard]] Dimension qlognormal(std::string name, double mu, double sigma, double q);
 
-/// One of several values, or of several branches.
+/// Returns the dimension of a choice between values or between branches.
 ///
 /// @param name     key of the parameter
-/// @param options  at least one: numbers, strings or booleans in any mixture, `{16, 32, 64}`, or branches only, each with
-///                 a name of its own
+/// @param options  at least one: numbers, strings or booleans in any mixture, `{16, 32, 64}`, or branches only, with
+///                 distinct names
 [[nodiscard]] Dimension choice(std::string name, std::initializer_list<ChoiceOption> options);
 
-/// The same for options that are held in a container or another range.
+/// The same for a container or another range of options.
 template <class R>
   requires requires(R& options) {
     std::end(options);
@@ -146,82 +146,82 @@ template <class R>
   return Dimension(std::move(name), std::move(all));
 }
 
-/// An option of a choice that brings dimensions of its own; they exist only where this option is chosen.
+/// Returns an option of a choice with dimensions of its own, which are active only where this option is chosen.
 ///
-/// The trial sees `{"kind": {"_name": "conv", "width": 3}}` and reads `kind/_name` and `kind/width`.
+/// The trial receives `{"kind": {"_name": "conv", "width": 3}}` and reads `kind/_name` and `kind/width`.
 ///
 /// @param name        name of the option
-/// @param dimensions  none, or what is to be searched within this option
+/// @param dimensions  dimensions within this option; may be empty
 [[nodiscard]] ChoiceOption branch(std::string name, std::vector<Dimension> dimensions = {});
 
-/// What a tuner may choose from: named dimensions, some of them conditional.
+/// A search space: named dimensions, some of them conditional.
 ///
-/// It is a value: checked when it is made, never changed afterwards, cheap enough to copy.
+/// A value type: validated at construction, immutable, cheap enough to copy.
 class SearchSpace {
  public:
-  /// No dimensions: every trial gets `{}`.
+  /// Creates an empty space: every trial gets `{}`.
   SearchSpace() = default;
 
-  /// @param dimensions    each with a name of its own, in the order that parameters have
-  /// @throws ConfigError  with everything that is wrong: keys such as `space.lr.max`, the value, and what would be right
+  /// @param dimensions    with distinct names, in the order of the parameters
+  /// @throws ConfigError  with all problems: keys such as `space.lr.max`, the value, and what is accepted
   SearchSpace(std::initializer_list<Dimension> dimensions);
 
-  /// The same for dimensions that were put together at run time.
+  /// The same for dimensions that were collected at run time.
   explicit SearchSpace(std::vector<Dimension> dimensions);
 
-  /// Reads NNI's form: `{"lr": {"_type": "loguniform", "_value": [0.0001, 0.1]}}`.
+  /// Parses NNI's format: `{"lr": {"_type": "loguniform", "_value": [0.0001, 0.1]}}`.
   ///
   /// @param value  the object
-  /// @param key    what the messages call it
-  /// @throws ConfigError  with everything that is wrong
-  /// Source: NNI 3.0, search space; nested choices are checked as well.
+  /// @param key    its name in error messages
+  /// @throws ConfigError  with all problems
+  /// Source: NNI 3.0, search space; nested choices are validated as well.
   [[nodiscard]] static SearchSpace from_json(const boost::json::value& value, std::string_view key = "space");
 
-  /// The same from JSON text.
+  /// The same for JSON text.
   [[nodiscard]] static SearchSpace from_json(std::string_view text, std::string_view key = "space");
-  /// The same from JSON text.
+  /// The same for JSON text.
   [[nodiscard]] static SearchSpace from_json(const char* text, std::string_view key = "space") {
     return from_json(std::string_view(text), key);
   }
-  /// The same from JSON text.
+  /// The same for JSON text.
   [[nodiscard]] static SearchSpace from_json(const std::string& text, std::string_view key = "space") {
     return from_json(std::string_view(text), key);
   }
 
-  /// NNI's form as JSON text. `from_json` of it gives an equal space.
+  /// Returns NNI's format as JSON text, from which `from_json` makes an equal space.
   [[nodiscard]] std::string to_json() const;
 
-  /// The dimensions as the user gave them.
+  /// Returns the dimensions as specified.
   [[nodiscard]] const std::vector<Dimension>& dimensions() const noexcept { return dimensions_; }
 
-  /// All dimensions flattened: a choice stands before the axes of its branches.
+  /// Returns all dimensions flattened: a choice precedes the axes of its branches.
   [[nodiscard]] const std::vector<Axis>& axes() const noexcept { return axes_; }
 
-  /// True when there is nothing to choose.
+  /// Returns true if there are no dimensions.
   [[nodiscard]] bool empty() const noexcept { return axes_.empty(); }
 
-  /// The number of different configurations; nothing when it is infinite or above 2^53.
+  /// Returns the number of different configurations; nothing if it is infinite or above 2^53.
   [[nodiscard]] std::optional<std::uint64_t> size() const noexcept { return size_; }
 
-  /// The configuration at one position per axis; positions of axes that turn out inactive are ignored.
+  /// Computes the configuration at one position per axis; ignores positions of inactive axes.
   ///
   /// @param positions  in [0, 1], as many as there are axes
   /// @param into       receives the values
   void point_at(std::span<const double> positions, Point& into) const;
 
-  /// The values of configuration number `index`, below `size()`. Only for a space that has a size.
+  /// Returns the values of configuration number `index`, below `size()`. Requires a finite `size()`.
   [[nodiscard]] Point configuration(std::uint64_t index) const;
 
-  /// The inverse of `configuration`: a number below `size()` for a point of this space.
+  /// Returns the index of a configuration, below `size()`: the inverse of `configuration`.
   [[nodiscard]] std::uint64_t index_of(const Point& point) const;
 
-  /// What the trial is given for a point: one value per axis, NaN where an axis is not active.
+  /// Returns the parameters of a trial for a point: one value per axis, NaN for inactive axes.
   [[nodiscard]] Parameters to_parameters(const Point& point) const;
 
-  /// The inverse of `to_parameters`; nothing when the parameters do not fit this space.
+  /// Returns the point of some parameters: the inverse of `to_parameters`; nothing if they do not fit this space.
   [[nodiscard]] std::optional<Point> to_point(const Parameters& parameters) const;
 
-  /// True when both have the same dimensions in the same order.
+  /// Returns true if both have the same dimensions in the same order.
   friend bool operator==(const SearchSpace& a, const SearchSpace& b) { return a.to_json() == b.to_json(); }
 
  private:

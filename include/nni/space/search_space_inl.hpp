@@ -15,7 +15,7 @@ namespace detail::space {
 
 // ---- flattening ----
 
-// Products of sizes; 0 stands for infinite and for more than doubles can count.
+// Products of sizes; 0 means infinite or above 2^53, beyond which doubles are not exact.
 NNI_INLINE std::uint64_t size_product(std::uint64_t a, std::uint64_t b) {
   const double product = static_cast<double>(a) * static_cast<double>(b);
   return product > exact_limit ? 0 : a * b;
@@ -28,11 +28,11 @@ NNI_INLINE void set_numbers(Axis& axis, const std::vector<double>& values) {
     axis.count = static_cast<std::uint64_t>(values[1] - values[0]);
     return;
   }
-  if (is_quantised(axis.type)) axis.q = values[2];
+  if (is_quantized(axis.type)) axis.q = values[2];
   if (is_normal(axis.type)) {
     axis.low = values[0];
     axis.high = values[1];
-    // No limits, but every value must be one that JSON can carry.
+    // Unbounded, except that JSON cannot represent infinities.
     axis.min = is_logarithmic(axis.type) ? 0.0 : std::numeric_limits<double>::lowest();
     axis.max = std::numeric_limits<double>::max();
     return;
@@ -91,7 +91,7 @@ NNI_INLINE std::uint64_t flatten(const std::vector<Dimension>& dimensions, const
   return size;
 }
 
-/// The number of configurations of one branch of a choice.
+/// Returns the number of configurations of one branch of a choice.
 NNI_INLINE std::uint64_t branch_size(const std::vector<Axis>& axes, std::size_t choice, std::uint32_t branch) {
   std::uint64_t size = 1;
   for (std::size_t at = choice + 1; at < axes[choice].end; at = axes[at].end)
@@ -99,7 +99,7 @@ NNI_INLINE std::uint64_t branch_size(const std::vector<Axis>& axes, std::size_t 
   return size;
 }
 
-// The three walks below visit the axes from `at` to `end` that belong to one branch, and what depends on them.
+// The three functions below visit the axes from `at` to `end` that belong to one branch, and the axes that depend on them.
 
 NNI_INLINE void unrank(const std::vector<Axis>& axes, std::size_t at, std::size_t end, std::uint32_t branch,
                        std::uint64_t index, Point& point) {

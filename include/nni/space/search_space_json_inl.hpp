@@ -11,7 +11,7 @@ namespace nni {
 
 namespace detail::space {
 
-/// Largest integer up to which a double counts without gaps.
+/// Largest integer up to which doubles represent all integers.
 inline constexpr double exact_limit = 0x1p53;
 
 // ---- checking ----
@@ -50,12 +50,12 @@ NNI_INLINE void check_range(const Dimension& dimension, const std::string& key, 
     }
     if (!(first < second))
       problems.add(key + ".max", "is " + shown(second) + ", but must be greater than min, which is " + shown(first) +
-                                     (integer ? "; max itself is never taken" : ""));
+                                     (integer ? "; max itself is excluded" : ""));
     if (is_logarithmic(dimension.type) && !(first > 0.0))
       problems.add(key + ".min", "is " + to_json_text(first) + ", but must be greater than 0, because " +
                                      std::string(to_string(dimension.type)) + " takes its logarithm");
   }
-  if (is_quantised(dimension.type) && !(dimension.values[2] > 0.0))
+  if (is_quantized(dimension.type) && !(dimension.values[2] > 0.0))
     problems.add(key + ".q", "is " + to_json_text(dimension.values[2]) + ", but must be greater than 0");
 }
 
@@ -80,11 +80,11 @@ NNI_INLINE void check_choice(const Dimension& dimension, const std::string& key,
     if (!branches) {
       const std::string value = option.number() ? to_json_text(*option.number()) : option.text();
       if (!values.insert(value).second)
-        problems.add(place, "is a second option " + option.text() + "; give every value once");
+        problems.add(place, "is a second option " + option.text() + "; values must be unique");
       continue;
     }
     if (!names.insert(option.name()).second)
-      problems.add(place, "is a second branch named \"" + option.name() + "\"; give every branch a name of its own");
+      problems.add(place, "is a second branch named \"" + option.name() + "\"; names of branches must be unique");
     check_dimensions(option.dimensions(), key + "." + option.name(), problems);
     for (const Dimension& inner : option.dimensions())
       if (inner.name == "_name")
@@ -108,7 +108,7 @@ NNI_INLINE void check_dimensions(const std::vector<Dimension>& dimensions, const
     if (dimension.name.empty())
       problems.add(key, "has a dimension without a name");
     else if (!names.insert(dimension.name).second)
-      problems.add(place, "is there twice; give every dimension a name of its own");
+      problems.add(place, "is specified twice; names must be unique");
     check_dimension(dimension, place, problems);
   }
 }
@@ -166,7 +166,7 @@ NNI_INLINE std::optional<Dimension> read_choice(
     if (std::optional<ChoiceOption> option = read_option(values[index], key, place, problems))
       options.push_back(std::move(*option));
   }
-  // What is left may be empty only because every option was refused already.
+  // An empty list may be left only because every option was reported already.
   if (options.empty() && !values.empty()) return std::nullopt;
   return Dimension(std::move(name), std::move(options));
 }
@@ -174,8 +174,8 @@ NNI_INLINE std::optional<Dimension> read_choice(
 NNI_INLINE std::optional<Dimension> read_range(std::string name, DimensionType type, const boost::json::array& values,
                                                const std::string& key, ProblemList& problems) {
   const std::string form =
-      std::string(is_normal(type) ? "[mu, sigma" : "[min, max") + (is_quantised(type) ? ", q]" : "]");
-  const std::size_t wanted = is_quantised(type) ? 3 : 2;
+      std::string(is_normal(type) ? "[mu, sigma" : "[min, max") + (is_quantized(type) ? ", q]" : "]");
+  const std::size_t wanted = is_quantized(type) ? 3 : 2;
   if (values.size() != wanted) {
     problems.add(key + "._value", "is " + shown(values) + ", but " + std::string(to_string(type)) + " needs " + form);
     return std::nullopt;

@@ -25,25 +25,25 @@ struct LocalDirectoryOptions {
   std::filesystem::path root{};  ///< empty: `storage` in the experiment's directory
 };
 
-/// Keeps files in a directory of this machine, which trials reach under the same path.
+/// A storage in a directory of this machine, which trials access under the same path.
 ///
-/// Trials may make links in it. Such a link leads on within the directory; a path that a link leads out of it is refused
-/// with `Errc::storage_failed`. `download` copies links in a directory as links. The directory itself is never replaced
-/// or removed.
+/// Trials may create links in it. A link within the directory is followed; a path that leaves the directory through a link
+/// is rejected with `Errc::storage_failed`. `download` copies links in a directory as links. The directory itself is never
+/// replaced or removed.
 class LocalDirectory {
  public:
   using role = nni::role::storage;
   using mount_type = HostPath;
 
-  /// The directory; empty until it is known.
+  /// @param options  settings
   explicit LocalDirectory(LocalDirectoryOptions options = {}) : root_(std::move(options.root)) {}
 
-  /// Takes the default root from the experiment.
+  /// Sets the default root below the experiment's directory.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId&) {
     if (root_.empty()) root_ = directory / "storage";
   }
 
-  /// The directory; empty until it is known.
+  /// Returns the directory; empty until it is known.
   [[nodiscard]] const std::filesystem::path& root() const noexcept { return root_; }
 
   NNI_LAZY awaitable<void> open(Context& context);
@@ -53,8 +53,8 @@ class LocalDirectory {
   NNI_LAZY awaitable<std::vector<FileInfo>> list(RemotePath remote);
   NNI_LAZY awaitable<void> remove(RemotePath remote);
 
-  /// Through inotify.
-  /// @throws Error  `Errc::unsupported` on a file system that other machines write to, or when the system has no more
+  /// Waits for a change of a file by inotify.
+  /// @throws Error  `Errc::unsupported` on a file system that other machines write to, or if the system has no more
   ///                watches; `Errc::not_found`
   NNI_LAZY awaitable<void> changed(RemotePath remote);
   [[nodiscard]] HostPath mount(TrialId) const { return HostPath{root_}; }
@@ -62,12 +62,12 @@ class LocalDirectory {
 
  private:
   [[nodiscard]] std::filesystem::path resolve(const RemotePath& remote) const;
-  /// The same for what is replaced or removed: not the root.
+  /// The same for a path to replace or remove: not the root.
   [[nodiscard]] std::filesystem::path resolve_below(const RemotePath& remote) const;
 
   std::filesystem::path root_;
   Context* context_ = nullptr;
-  std::shared_ptr<detail::FileWatcher> watcher_;  // once somebody wants to know
+  std::shared_ptr<detail::FileWatcher> watcher_;  // created by the first watch
 };
 
 static_assert(WatchableStorage<LocalDirectory>);

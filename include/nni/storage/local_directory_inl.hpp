@@ -27,20 +27,20 @@ NNI_INLINE Error file_error(const std::error_code& code, const std::string& what
   if (code == std::errc::no_such_file_or_directory)
     return Error(Errc::not_found, "storage: cannot " + what + " \"" + path.string() + "\": there is no such file");
   const std::string text = "storage: cannot " + what + " \"" + path.string() + "\"";
-  // With the code of the system, so that a full disk can be told from a path that will never work.
+  // With the system's code, which distinguishes a full disk from a path that will never work.
   if (is_transient_errno(code.value()))
     return Error(boost::system::error_code(code.value(), boost::system::system_category()), text);
   return Error(Errc::storage_failed, text + ": " + code.message());
 }
 
-// Distinct for every copy of every process, so that those to one destination do not meet.
+// Unique for every copy of every process, so that concurrent copies to one destination do not collide.
 NNI_INLINE std::string name_of_copy(const std::filesystem::path& to) {
   static std::atomic<std::uint64_t> copies = 0;
   return ".partial-" + std::to_string(::getpid()) + "-" + std::to_string(copies++) + "-" + to.filename().string();
 }
 
-// Refuses a path that a link in the storage leads out of it.
-// @param follow  the last name as well: what it stands for is read
+// Rejects a path that leaves the storage through a link.
+// @param follow  also checks the last name, whose target is read
 NNI_INLINE std::filesystem::path inside(
     const std::filesystem::path& root, const std::filesystem::path& path, bool follow) {
   namespace fs = std::filesystem;
@@ -57,7 +57,7 @@ NNI_INLINE std::filesystem::path inside(
   return follow ? found : found / path.filename();
 }
 
-// Like `create_directories`, with rights that do not depend on the mask of the process alone.
+// Like `create_directories`, with permissions that do not depend on the umask of the process alone.
 NNI_INLINE void make_parents(const std::filesystem::path& directory, std::error_code& failure) {
   if (directory.empty() || std::filesystem::is_directory(directory, failure)) return;
   failure.clear();
@@ -66,7 +66,7 @@ NNI_INLINE void make_parents(const std::filesystem::path& directory, std::error_
     failure.assign(errno, std::system_category());
 }
 
-// Complete or not at all: copied beside the destination, then renamed over it.
+// Atomic: copied beside the destination, then renamed over it.
 NNI_LAZY NNI_INLINE void copy_whole(const std::filesystem::path& from, const std::filesystem::path& to,
                                     std::filesystem::copy_options links = std::filesystem::copy_options::none) {
   namespace fs = std::filesystem;
@@ -80,7 +80,7 @@ NNI_LAZY NNI_INLINE void copy_whole(const std::filesystem::path& from, const std
     fs::remove_all(beside, ignored);
     throw file_error(failure, "copy", from);
   }
-  // A directory cannot be renamed over one that holds files, and another copy may put one there in between.
+  // A directory cannot be renamed over a non-empty one, and a concurrent copy may create one in between.
   static std::mutex renaming;
   const std::lock_guard one(renaming);
   if (fs::is_directory(to)) fs::remove_all(to, failure);
@@ -118,7 +118,7 @@ NNI_LAZY NNI_INLINE std::vector<FileInfo> list_directory(const std::filesystem::
     info.name = entry->path().filename().string();
     info.directory = entry->is_directory(failure);
     if (!info.directory) info.size = entry->file_size(failure);
-    if (failure) continue;  // it went away meanwhile
+    if (failure) continue;  // removed meanwhile
     const auto written = std::chrono::file_clock::to_sys(entry->last_write_time(failure));
     info.modified = std::chrono::time_point_cast<std::chrono::milliseconds>(written);
     entries.push_back(std::move(info));
@@ -144,8 +144,8 @@ NNI_INLINE std::filesystem::path LocalDirectory::resolve_below(const RemotePath&
     throw Error(
         Errc::storage_failed,
         "storage: \"" + remote.value +
-            "\" is the storage itself, which is never replaced or removed; give a path "
-            "below its root");
+            "\" is the root of the storage, which is never replaced or removed; give a path "
+            "below it");
   return path.has_filename() ? path : path.parent_path();
 }
 
@@ -164,7 +164,7 @@ NNI_LAZY_BODY awaitable<void> LocalDirectory::upload(std::filesystem::path local
 
 NNI_LAZY_BODY awaitable<void> LocalDirectory::download(RemotePath remote, std::filesystem::path local) {
   const std::filesystem::path from = resolve(remote);
-  // Links in it are copied as links: what they stand for may lie outside.
+  // Links in it are copied as links: their targets may lie outside.
   auto work = async::offload(*context_, [from, to = std::move(local), root = root_] {
     detail::copy_whole(detail::inside(root, from, true), to, std::filesystem::copy_options::copy_symlinks);
   });

@@ -39,7 +39,7 @@ TEST_CASE("axis: integers leave out the upper limit", "[core][axis]") {
   CHECK(axis.value_at(1.0) == 2.0);
 }
 
-TEST_CASE("axis: quantised values are multiples of q or limits, as NNI has them", "[core][axis]") {
+TEST_CASE("axis: quantized values are multiples of q or limits, as NNI has them", "[core][axis]") {
   CHECK(values_of(axis_of(quniform("q", 2, 10, 5))) == std::vector<double>{2, 5, 10});
   CHECK(values_of(axis_of(quniform("q", 0, 10, 2.5))) == std::vector<double>{0, 2.5, 5, 7.5, 10});
   CHECK(values_of(axis_of(qloguniform("q", 1, 8, 3))) == std::vector<double>{1, 3, 6, 8});

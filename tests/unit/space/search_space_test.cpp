@@ -190,14 +190,13 @@ TEST_CASE("search space: everything that is wrong in code is reported at once, w
           "space.x.max: is -5.0, but must be greater than min, which is 5.0",
           "space.lr.min: is 0.0, but must be greater than 0, because loguniform takes its logarithm",
           "space.q.q: is 0.0, but must be greater than 0",
-          "space.n.max: is 3, but must be greater than min, which is 3; max itself is never taken",
-          "space.z.sigma: is -1.0, but must be greater than 0",
-          "space.x: is there twice; give every dimension a name of its own",
+          "space.n.max: is 3, but must be greater than min, which is 3; max itself is excluded",
+          "space.z.sigma: is -1.0, but must be greater than 0", "space.x: is specified twice; names must be unique",
           "space.y.min: is NaN, but must be a finite number", "space.c: is a choice without options; give at least one",
           "space.k._value[1]: is \"b\", a branch; the options of one choice are either all branches or all plain "
           "values",
           "space.m.a.w.max: is 0.5, but must be greater than min, which is 1.0",
-          "space.m._value[1]: is a second branch named \"a\"; give every branch a name of its own",
+          "space.m._value[1]: is a second branch named \"a\"; names of branches must be unique",
           "space: has a dimension without a name"});
 }
 
@@ -207,9 +206,9 @@ TEST_CASE("search space: an option that a choice has already is refused", "[core
   });
   const auto in_json = problems_of_json(R"({"c": {"_type": "choice", "_value": [0.1, 0.2, 1e-1]}})");
 
-  CHECK(in_code == Lines{"space.c._value[2]: is a second option \"a\"; give every value once",
-                         "space.n._value[2]: is a second option 1.0; give every value once"});
-  CHECK(in_json == Lines{"space.c._value[2]: is a second option 0.1; give every value once"});
+  CHECK(in_code == Lines{"space.c._value[2]: is a second option \"a\"; values must be unique",
+                         "space.n._value[2]: is a second option 1.0; values must be unique"});
+  CHECK(in_json == Lines{"space.c._value[2]: is a second option 0.1; values must be unique"});
 }
 
 TEST_CASE("search space: everything that is wrong in JSON is reported at once, with key, value and remedy",

@@ -149,9 +149,9 @@ TEST_CASE("storage: no path, however it is written, replaces or removes the stor
   runtime.run(storage.open(runtime.context()));
   const std::string path = GENERATE("", ".", "./", "x/..", "x/../", "x/./../.");
 
-  CHECK_THROWS_WITH(runtime.run(storage.remove(RemotePath(path))), Catch::Contains("is the storage itself"));
-  CHECK_THROWS_WITH(
-      runtime.run(storage.upload(place.path() / "file", RemotePath(path))), Catch::Contains("is the storage itself"));
+  CHECK_THROWS_WITH(runtime.run(storage.remove(RemotePath(path))), Catch::Contains("is the root of the storage"));
+  CHECK_THROWS_WITH(runtime.run(storage.upload(place.path() / "file", RemotePath(path))),
+                    Catch::Contains("is the root of the storage"));
 
   CHECK(std::filesystem::exists(root / "kept"));
   CHECK_NOTHROW(runtime.run(storage.list(RemotePath(path))));

@@ -137,5 +137,5 @@ CO_TEST_CASE("local directory: there is nothing to watch where no file is, and n
   co_await storage.close();
   while (!ended) co_await turns(ctx, 1);
   REQUIRE(failure);
-  CHECK(describe(failure).find("not watched any more") != std::string::npos);
+  CHECK(describe(failure).find("the file watcher is closed") != std::string::npos);
 }

@@ -10,23 +10,23 @@
 
 namespace nni::storage::detail {
 
-/// Tells when files of this machine change: one inotify instance for all of them, read on the executor.
+/// A watcher of local files: one inotify instance for all of them, read on the executor.
 class FileWatcher {
  public:
-  /// @throws Error  `Errc::unsupported` when the system gives no inotify instance
+  /// @throws Error  `Errc::unsupported` if the system has no more inotify instances
   explicit FileWatcher(boost::asio::any_io_executor executor);
   FileWatcher(const FileWatcher&) = delete;
   FileWatcher& operator=(const FileWatcher&) = delete;
   ~FileWatcher();
 
-  /// The first call for a file begins to watch it and returns at once. Each later one returns when the file was written,
-  /// touched, moved or removed since the last return. A cancelled call ends the watch. One waits at a time for a file.
+  /// The first call for a file starts a watch and returns at once. Each later one returns after the file was written,
+  /// touched, moved or removed since the last return. A canceled call ends the watch. One waiter at a time per file.
   ///
-  /// @throws Error  `Errc::not_found`; `Errc::unsupported` for a file whose changes this machine cannot see (a network
-  ///                file system), or when the system has no more watches; `Errc::closed` after `close`
+  /// @throws Error  `Errc::not_found`; `Errc::unsupported` for a file whose changes this machine cannot observe (a network
+  ///                file system), or if the system has no more watches; `Errc::closed` after `close`
   NNI_LAZY awaitable<void> changed(std::filesystem::path file);
 
-  /// Ends all watches; whoever waits gets `Errc::closed`.
+  /// Ends all watches; waiters get `Errc::closed`.
   void close();
 
  private:

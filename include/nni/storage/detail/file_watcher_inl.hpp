@@ -24,9 +24,8 @@ class FileWatcher::Core : public std::enable_shared_from_this<FileWatcher::Core>
   explicit Core(const boost::asio::any_io_executor& executor) : notices_(executor) {
     const int descriptor = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (descriptor < 0)
-      throw Error(Errc::unsupported,
-                  "storage: changes of files cannot be watched (inotify: " + std::string(std::strerror(errno)) +
-                      "); see fs.inotify.max_user_instances");
+      throw Error(Errc::unsupported, "storage: cannot watch files (inotify: " + std::string(std::strerror(errno)) +
+                                         "); see fs.inotify.max_user_instances");
     notices_.assign(descriptor);
   }
 
@@ -46,9 +45,9 @@ class FileWatcher::Core : public std::enable_shared_from_this<FileWatcher::Core>
       end(file);
       throw;
     }
-    if (closed_) throw Error(Errc::closed, "storage: files are not watched any more");
+    if (closed_) throw Error(Errc::closed, "storage: the file watcher is closed");
     watch->changed = false;
-    // What was moved or removed is looked for anew.
+    // A moved or removed file is looked up again.
     if (watch->gone) end(file);
   }
 
@@ -68,10 +67,10 @@ class FileWatcher::Core : public std::enable_shared_from_this<FileWatcher::Core>
   };
 
   void begin(const std::string& file) {
-    if (closed_) throw Error(Errc::closed, "storage: files are not watched any more");
+    if (closed_) throw Error(Errc::closed, "storage: the file watcher is closed");
     struct statfs system{};
     if (::statfs(file.c_str(), &system) != 0) fail(file);
-    // NFS, SMB, CIFS, SMB2, FUSE, 9P, CEPH, AFS: what other machines write there makes no notice here.
+    // NFS, SMB, CIFS, SMB2, FUSE, 9P, CEPH, AFS: inotify does not report writes of other machines there.
     constexpr std::array<unsigned long, 8> shared{
         0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x65735546, 0x01021997, 0x00c36400, 0x5346414f};
     for (const unsigned long type : shared)
@@ -118,7 +117,7 @@ class FileWatcher::Core : public std::enable_shared_from_this<FileWatcher::Core>
     alignas(inotify_event) std::array<char, 16 * 1024> bytes;
     while (true) {
       const ssize_t size = ::read(notices_.native_handle(), bytes.data(), bytes.size());
-      if (size <= 0) return;  // EAGAIN: nothing more
+      if (size <= 0) return;  // EAGAIN: no more events
       for (ssize_t at = 0; at < size;) {
         inotify_event notice{};
         std::memcpy(&notice, bytes.data() + at, sizeof notice);
@@ -130,7 +129,7 @@ class FileWatcher::Core : public std::enable_shared_from_this<FileWatcher::Core>
 
   void take(const inotify_event& notice) {
     if ((notice.mask & IN_Q_OVERFLOW) != 0) {
-      // Some notices were dropped: everybody looks.
+      // The kernel dropped events: all watches report a change.
       for (auto& [number, watch] : files_) tell(*watch);
       return;
     }
@@ -148,7 +147,7 @@ class FileWatcher::Core : public std::enable_shared_from_this<FileWatcher::Core>
 
   boost::asio::posix::stream_descriptor notices_;
   std::unordered_map<std::string, std::shared_ptr<Watch>> watches_;
-  std::unordered_map<int, std::shared_ptr<Watch>> files_;  // by the number that the system gave
+  std::unordered_map<int, std::shared_ptr<Watch>> files_;  // by watch descriptor
   bool listening_ = false;
   bool closed_ = false;
 };
