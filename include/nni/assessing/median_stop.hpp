@@ -14,21 +14,20 @@ namespace nni::assessing {
 
 /// Settings of `MedianStop`.
 struct MedianStopOptions {
-  int start_step = 0;  ///< a trial with fewer intermediate results than this goes on in any case, at least 0
-  int min_finished =
-      1;  ///< trials that must have ended successfully with as many results before one is stopped, at least 1
+  int start_step = 0;    ///< minimum number of intermediate results before a trial is stopped, >= 0
+  int min_finished = 1;  ///< minimum number of succeeded trials with as many results before one is stopped, >= 1
 };
 
-/// Stops a trial whose best intermediate result is worse than the median of what others had at the same step.
+/// The median stopping rule: stops a trial whose best intermediate result is worse than the median of others at that step.
 ///
-/// What counts of another trial is the mean of its intermediate results up to that step, and only if it ended
-/// successfully and reported that many. As long as there are fewer than `min_finished` such
-/// trials, every trial goes on. With an even number
-/// of them the worse of the two middle ones is taken, so that a trial has the benefit of the doubt.
+/// Another trial contributes the mean of its intermediate results up to that step, provided that it
+/// succeeded and reported that many. While there are fewer than `min_finished` such
+/// trials, no trial is stopped. Of an even number
+/// the worse of the two middle values is taken, so that a trial has the benefit of the doubt.
 ///
-/// A value that is not a number counts as the worst possible.
+/// NaN counts as the worst possible value.
 ///
-/// Cost per intermediate result: O(log n) for each trial that ended since the last verdict at that step; memory 8 bytes per step
+/// Cost per intermediate result: O(log n) per trial that ended since the last verdict at that step; memory 8 bytes per step
 /// of each successful trial.
 ///
 /// Sources: Golovin, Solnik, Moitra, Kochanski, Karro, Sculley, "Google Vizier: a service for black-box optimization",
@@ -37,34 +36,35 @@ class MedianStop {
  public:
   using role = role::assessor;
 
-  /// @throws ConfigError  when an option is out of range
+  /// @throws ConfigError  if an option is out of range
   NNI_LAZY explicit MedianStop(MedianStopOptions options = {});
 
   void start(const Objectives& goals);
-  NNI_LAZY [[nodiscard]] Verdict assess(const RunId& run, std::span<const double> history);  ///< on a run's history
-  NNI_LAZY void trial_ended(const RunId& run, bool succeeded);  ///< of a run that succeeded or not
+  NNI_LAZY [[nodiscard]] Verdict assess(
+      const RunId& run, std::span<const double> history);       ///< judges a run by its history
+  NNI_LAZY void trial_ended(const RunId& run, bool succeeded);  ///< records the end of a run, `succeeded` or not
 
  private:
-  /// The larger half of some losses as a heap with the smallest on top, the smaller half the other way round.
+  /// Two heaps: the larger half of the losses with the smallest on top, and the smaller half with the largest on top.
   class Median {
    public:
     void insert(double loss) { fresh_.push_back(loss); }
     [[nodiscard]] std::size_t size() const noexcept { return lower_.size() + upper_.size() + fresh_.size(); }
-    /// Element n/2 of n, counted from the best.
+    /// Returns element n/2 of n, counted from the best.
     NNI_LAZY [[nodiscard]] double value();
 
    private:
     NNI_LAZY void insert_into_heaps(double loss);
     NNI_LAZY void divide();
 
-    std::vector<double> fresh_;  ///< in no heap yet: after a resume, all at once is cheaper than one by one
+    std::vector<double> fresh_;  ///< in no heap yet: after a resume, building heaps at once is cheaper than inserting
     std::vector<double> lower_;
     std::vector<double> upper_;
   };
 
-  /// What is known of a run that has not ended.
+  /// The history of a live run.
   struct Progress {
-    std::vector<double> means;  ///< of the losses up to each step
+    std::vector<double> means;  ///< mean of the losses up to each step
     double sum = 0.0;
     double best = 0.0;
   };
@@ -74,7 +74,7 @@ class MedianStop {
   MedianStopOptions options_;
   Objectives goals_;
   std::unordered_map<RunId, Progress> running_;
-  std::vector<Median> steps_;  ///< of the successful runs with at least so many steps, from one
+  std::vector<Median> steps_;  ///< per step, of the succeeded runs that reached it
 };
 
 static_assert(Assessor<MedianStop>);

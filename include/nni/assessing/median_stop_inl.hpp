@@ -32,7 +32,7 @@ NNI_LAZY_BODY Verdict MedianStop::assess(const RunId& run, std::span<const doubl
     const double now = loss(history[step]);
     own.best = step == 0 ? now : std::min(own.best, now);
     own.sum += now;
-    // Opposite infinities would leave something that cannot be ordered.
+    // The sum of opposite infinities is NaN, which has no order.
     const double mean = own.sum / static_cast<double>(step + 1);
     own.means.push_back(std::isnan(mean) ? std::numeric_limits<double>::infinity() : mean);
   }
@@ -85,7 +85,7 @@ NNI_LAZY_BODY void MedianStop::Median::insert_into_heaps(double loss) {
     heap.pop_back();
     return top;
   };
-  // The upper half has as many elements as the lower one, or one more.
+  // Invariant: the upper half has as many elements as the lower one, or one more.
   if (lower_.size() < upper_.size()) {
     push(upper_, loss, std::greater<>{});
     push(lower_, pop(upper_, std::greater<>{}), std::less<>{});

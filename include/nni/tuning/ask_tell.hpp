@@ -18,10 +18,10 @@
 
 namespace nni::tuning {
 
-/// A tuner that also answers with plain values, without any JSON text.
+/// A tuner that also suggests plain values, without JSON text.
 ///
-/// The two hooks are optional. A model promises that `suggest` and `generate`, and `learn` and `observe`, do the
-/// same: `suggest` answers false where `generate` answers nothing, and `learn` without a value tells of a failure.
+/// Both hooks are optional. A model promises that `suggest` is equivalent to `generate`, and `learn` to `observe`:
+/// `suggest` returns false where `generate` returns nothing, and `learn` without a value reports a failure.
 template <class T>
 concept PointTuner =
     Tuner<T> &&
@@ -31,7 +31,7 @@ concept PointTuner =
       { same.search_space() } -> std::convertible_to<const SearchSpace&>;
     };
 
-/// Drives a tuner by a plain loop: no experiment, no records, no Asio.
+/// An ask-and-tell interface to a tuner: no experiment, no records, no Asio.
 ///
 /// @code
 /// nni::tuning::AskTell study{nni::tuning::Tpe{space}};
@@ -43,34 +43,34 @@ concept PointTuner =
 /// std::cout << study.best()->parameters << '\n';
 /// @endcode
 ///
-/// Several trials may be asked before the first is told, and they may be told in any order. Trials must not outlive
-/// the study that they came from.
+/// Several trials may be asked for before the first result, and results may come in any order. Trials must not outlive
+/// their study.
 ///
-/// @tparam T  a tuner that brings its search space: `const SearchSpace& search_space() const`
+/// @tparam T  a tuner that owns its search space: `const SearchSpace& search_space() const`
 template <class T>
 class AskTell {
   static_assert(Tuner<T>, "the type does not model nni::Tuner");
 
  public:
-  /// Values with `get<double>("x")`: read directly from the tuner where it models `PointTuner`.
+  /// Type of the values, read with `get<double>("x")`; without JSON text where the tuner models `PointTuner`.
   using parameters_type = std::conditional_t<PointTuner<T>, Suggested, Parameters>;
 
-  /// One suggestion.
+  /// A suggestion.
   struct Trial {
     ParameterId id;              ///< counted from 0
-    parameters_type parameters;  ///< what to try
+    parameters_type parameters;  ///< values to evaluate
   };
 
   /// The best suggestion so far.
   struct Best {
-    ParameterId id;              ///< which suggestion
-    parameters_type parameters;  ///< what was tried
-    double value = 0.0;          ///< what it gave
+    ParameterId id;              ///< id of the suggestion
+    parameters_type parameters;  ///< its values
+    double value = 0.0;          ///< its result
   };
 
-  /// @param tuner      is started here with its own space
-  /// @param direction  which values are better
-  /// @throws ConfigError  when the tuner cannot search its space
+  /// @param tuner      started here with its own space
+  /// @param direction  the better direction
+  /// @throws ConfigError  if the tuner does not support its space
   explicit AskTell(T tuner, Direction direction = minimize) : tuner_(std::move(tuner)), goals_(direction) {
     const SearchSpace space = tuner_.search_space();
     tuner_.start(space, goals_);
@@ -79,7 +79,7 @@ class AskTell {
   AskTell(const AskTell&) = delete;
   AskTell& operator=(const AskTell&) = delete;
 
-  /// The next suggestion; nothing when the tuner has none, perhaps only until it is told a result.
+  /// Returns the next suggestion; nothing if the tuner has none, possibly only until the next result.
   [[nodiscard]] std::optional<Trial> try_ask() {
     const ParameterId id{told_.size()};
     std::optional<Trial> trial;
@@ -93,17 +93,16 @@ class AskTell {
     return trial;
   }
 
-  /// The next suggestion.
-  /// @throws Error  `Errc::not_found` when the tuner has none
+  /// Returns the next suggestion.
+  /// @throws Error  `Errc::not_found` if the tuner has none
   [[nodiscard]] Trial ask() {
     std::optional<Trial> trial = try_ask();
-    if (!trial)
-      throw Error(Errc::not_found, "the tuner has nothing more to suggest; use try_ask() where that may happen");
+    if (!trial) throw Error(Errc::not_found, "the tuner has no more suggestions; use try_ask() if that may happen");
     return *std::move(trial);
   }
 
-  /// Tells the result of a suggestion (`trial`, from `ask`). A value that is not finite counts as a failure.
-  /// @throws Error  `Errc::protocol` when this suggestion has a result already
+  /// Reports the result of a suggestion (`trial`, from `ask`). A value that is not finite counts as a failure.
+  /// @throws Error  `Errc::protocol` if this suggestion has a result already
   void tell(const Trial& trial, double value) {
     if (!std::isfinite(value)) return tell_failed(trial);
     settle(trial.id);
@@ -111,20 +110,20 @@ class AskTell {
     if (!best_ || goals_.better(value, best_->value)) best_.emplace(Best{trial.id, trial.parameters, value});
   }
 
-  /// Tells that a suggestion gave no result.
-  /// @throws Error  `Errc::protocol` when this suggestion has a result already
+  /// Reports that a suggestion has no result.
+  /// @throws Error  `Errc::protocol` if this suggestion has a result already
   void tell_failed(const Trial& trial) {
     settle(trial.id);
     learn(trial, std::nullopt);
   }
 
-  /// The best suggestion so far, nothing before the first result.
+  /// Returns the best suggestion so far, nothing before the first result.
   [[nodiscard]] const std::optional<Best>& best() const noexcept { return best_; }
 
-  /// Suggestions so far.
+  /// Returns the number of suggestions so far.
   [[nodiscard]] std::uint64_t asked() const noexcept { return told_.size(); }
 
-  /// The tuner inside.
+  /// Returns the wrapped tuner.
   [[nodiscard]] const T& tuner() const noexcept { return tuner_; }
 
  private:

@@ -15,51 +15,52 @@
 
 namespace nni::tuning {
 
-/// Walks over a grid that becomes finer, until every value was tried.
+/// A grid search with successive refinement, until every value was suggested.
 ///
-/// `choice` and `randint` are tried completely from the start. A numeric dimension begins in its middle and is then
-/// halved again and again on its own scale: 1/2; 1/4, 3/4; 1/8, 3/8, ... A step that changes no value, because of q,
-/// is left out, so a space in which everything is discrete ends, and then there is nothing more to suggest. In other
-/// spaces the limits themselves are approached but not reached.
+/// `choice` and `randint` are covered completely from the start. A numeric dimension starts in its middle and is then
+/// bisected repeatedly on its own scale: 1/2; 1/4, 3/4; 1/8, 3/8, ... A step that changes no value, because of q,
+/// is skipped, so a discrete space is exhausted at some point, after which there are no more suggestions. In other
+/// spaces the limits are approached but not reached.
 ///
-/// Suggestion k is the k-th point of this walk: no results are needed. Points that a trial before a resume, a suggestion
-/// from an earlier space, or an imported result had are left out, so a resumed experiment goes on behind its last
-/// suggestion; to know them it remembers their texts, of a resume and of a change of the space only, also those that do
-/// not fit now, for a space that they fit again. The last dimension changes fastest; dimensions of branches that are not
-/// chosen stand still.
+/// Suggestion k is the k-th point of this sequence, independent of results. Points of trials before a resume, of suggestions
+/// from an earlier space, and of imported results are skipped, so a resumed experiment continues after its last
+/// suggestion. For that, the tuner stores the texts of these points (only after a resume or a change of the space), including
+/// those outside the current space, for a later space that contains them. The last dimension varies fastest; dimensions of
+/// inactive branches do not vary.
 ///
-/// Cost: amortised constant per suggestion; memory grows with the number of values per numeric dimension.
+/// Cost: amortized constant per suggestion; memory grows with the number of values per numeric dimension.
 ///
 /// Source: NNI 3.0, grid search tuner.
 class Grid {
  public:
   using role = role::tuner;
 
-  /// @param space  at least one dimension; an experiment takes it from here
+  /// @param space  at least one dimension; the space of the experiment
   NNI_LAZY explicit Grid(SearchSpace space = {});
 
-  /// The space that suggestions come from.
+  /// Returns the current search space.
   [[nodiscard]] const SearchSpace& search_space() const noexcept { return space_; }
 
-  /// @param space         what to search
-  /// @param goals         not needed: every point is suggested
-  /// @throws ConfigError  when the space has no dimensions
+  /// Starts with a space.
+  /// @param space         the search space
+  /// @param goals         unused: every point is suggested
+  /// @throws ConfigError  if the space has no dimensions
   NNI_LAZY void start(const SearchSpace& space, const Objectives& goals);
 
-  /// Begins a new walk with the next suggestion, without the points that were suggested before.
-  /// @throws ConfigError  when the space has no dimensions
+  /// Starts a new sequence with the next suggestion, without the points that were suggested before.
+  /// @throws ConfigError  if the space has no dimensions
   NNI_LAZY void update_search_space(const SearchSpace& space);
 
-  /// Nothing once every point was suggested.
+  /// Returns the next suggestion; nothing once every point was suggested.
   NNI_LAZY [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
   NNI_LAZY void observe(const TrialOutcome& outcome);
 
-  /// Takes up a trial that was suggested before a resume, as `id` with `parameters`, and has not ended.
+  /// Registers an unfinished trial from before a resume: suggestion `id` with `parameters`.
   NNI_LAZY void adopt(ParameterId id, const Parameters& parameters);
 
-  /// `generate` without the text: writes the values of the suggestion `id` into `into`. See nni/tuning/ask_tell.hpp.
+  /// Writes the values of suggestion `id` to `into`: `generate` without the text. See nni/tuning/ask_tell.hpp.
   NNI_LAZY [[nodiscard]] bool suggest(ParameterId id, Point& into);
-  /// Learns nothing: the walk is fixed.
+  /// Ignores the result: the sequence is fixed.
   void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
 
  private:
@@ -68,8 +69,8 @@ class Grid {
     std::vector<double> positions;                     ///< only for numeric axes
     std::vector<std::pair<double, double>> divisible;  ///< intervals with different values at their ends
     std::size_t size = 0;                              ///< number of grid values
-    std::size_t known = 0;                             ///< how many of them the walks before this one had
-    std::size_t at = 0;                                ///< where the walk stands
+    std::size_t known = 0;                             ///< number of them in the coarser grids before
+    std::size_t at = 0;                                ///< current index
   };
 
   NNI_LAZY void rewind();
@@ -87,12 +88,12 @@ class Grid {
 
   SearchSpace space_;
   std::vector<Line> lines_;
-  std::unordered_set<std::string> tried_;  ///< parameters that the walk leaves out
-  detail::Elsewhere elsewhere_;            ///< the same of other spaces
-  std::uint64_t first_ = 0;                ///< the suggestion with which the walk began
-  std::uint64_t next_ = 0;                 ///< the suggestion that `advance` leads to
-  std::uint64_t told_ = 0;                 ///< suggestions before this one were made elsewhere, and told
-  bool fresh_ = true;                      ///< the walk stands on a point that was not looked at
+  std::unordered_set<std::string> tried_;  ///< parameters to skip
+  detail::Elsewhere elsewhere_;            ///< the same for other spaces
+  std::uint64_t first_ = 0;                ///< the first suggestion of this sequence
+  std::uint64_t next_ = 0;                 ///< the next suggestion after `advance`
+  std::uint64_t told_ = 0;                 ///< suggestions below this one were made before a resume
+  bool fresh_ = true;                      ///< the current point was not examined yet
   bool ended_ = false;
 };
 

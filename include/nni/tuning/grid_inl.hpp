@@ -27,13 +27,13 @@ NNI_LAZY_BODY void Grid::update_search_space(const SearchSpace& space) {
 }
 
 NNI_LAZY_BODY void Grid::note(const Parameters& parameters) {
-  // Spelled as this walk spells it.
+  // In the spelling of this sequence, so that texts compare equal.
   if (const std::optional<Point> point = elsewhere_.note(space_, parameters))
     tried_.insert(space_.to_parameters(*point).text());
 }
 
 NNI_LAZY_BODY void Grid::observe(const TrialOutcome& outcome) {
-  // Own suggestions are behind the walk already.
+  // This object's own suggestions are never repeated anyway.
   if (outcome.parameter.value >= next_) tell(outcome.parameter, outcome.parameters);
 }
 
@@ -44,7 +44,7 @@ NNI_LAZY_BODY void Grid::tell(ParameterId id, const Parameters& parameters) {
   note(parameters);
 }
 
-// Behind the last suggestion that was made before a resume.
+// Continues after the last suggestion before a resume.
 NNI_LAZY_BODY void Grid::go_on() {
   if (told_ <= next_) return;
   first_ = next_ = told_;
@@ -59,7 +59,7 @@ NNI_LAZY_BODY std::optional<Parameters> Grid::generate(ParameterId id) {
 
 NNI_LAZY_BODY bool Grid::suggest(ParameterId id, Point& into) {
   go_on();
-  // The walk stands on the last suggestion; what lies before it is reached from the beginning.
+  // The sequence is at the last suggestion; an earlier one can only be reached from the start.
   if (id.value < first_) first_ = 0;
   if (id.value < next_ && (ended_ || id.value + 1 < next_)) {
     next_ = first_;
@@ -73,7 +73,7 @@ NNI_LAZY_BODY bool Grid::suggest(ParameterId id, Point& into) {
   return true;
 }
 
-// Where the walk stands.
+// Returns the current point of the sequence.
 NNI_LAZY_BODY Point Grid::point() const {
   const std::vector<Axis>& axes = space_.axes();
   Point point(axes.size(), inactive);
@@ -108,7 +108,7 @@ NNI_LAZY_BODY void Grid::rewind() {
   ended_ = lines_.empty();
 }
 
-// Moves to the next point that no earlier and coarser walk had.
+// Advances to the next point that no coarser grid contains.
 NNI_LAZY_BODY bool Grid::advance() {
   while (!ended_) {
     if (fresh_) {
@@ -122,7 +122,7 @@ NNI_LAZY_BODY bool Grid::advance() {
   return false;
 }
 
-// Moves to the next point of this walk; the last active axis is the fastest.
+// Advances to the next point of this grid; the last active axis varies fastest.
 NNI_LAZY_BODY bool Grid::step() {
   for (std::size_t axis = lines_.size(); axis-- > 0;) {
     if (!active(axis)) continue;
@@ -132,7 +132,7 @@ NNI_LAZY_BODY bool Grid::step() {
   return false;
 }
 
-// Makes the grid finer until it has new values, and begins the next walk; false when there are none left.
+// Refines the grid until it has new values, and restarts on it; returns false if there are none.
 NNI_LAZY_BODY bool Grid::refine() {
   for (Line& line : lines_) line.known = line.size;
   bool refined = false;
@@ -159,12 +159,12 @@ NNI_LAZY_BODY void Grid::halve(std::size_t index) {
     const double value = axis.value_at(middle);
     const bool differs_left = axis.value_at(left) < value;
     const bool differs_right = value < axis.value_at(right);
-    // The limits are no points of the grid, so beside them one difference is enough.
+    // The limits are not in the grid, so next to them one difference is enough.
     if ((differs_left || left == 0.0) && (differs_right || right == 1.0)) line.positions.push_back(middle);
     if (differs_left) divisible.emplace_back(left, middle);
     if (differs_right) divisible.emplace_back(middle, right);
   }
-  // Between two neighbouring values a difference is left for ever; it matters only while values are missing.
+  // Two adjacent values always differ, so an interval is divisible only while values between them are missing.
   if (axis.count != 0 && line.positions.size() == axis.count) divisible.clear();
   line.divisible = std::move(divisible);
   if (!line.positions.empty()) line.size = line.positions.size();

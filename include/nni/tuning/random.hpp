@@ -12,48 +12,48 @@
 
 namespace nni::tuning {
 
-/// Draws every suggestion from the distributions that the user gave, independently of all results.
+/// A random search: draws every suggestion from the specified distributions, independently of all results.
 ///
 /// Suggestion k is a function of the seed and k alone. In a space of at most 2^20 configurations no configuration is
-/// suggested twice, and none that a trial before a resume or an imported result had; when all have been suggested there
-/// is nothing more. Such a space costs up to 1 byte per 4 configurations. In a larger one a suggestion costs nothing but
-/// its own drawing. What was suggested from another space, or before a resume, and is not among those bits is remembered
-/// as text: it counts in a small space that it fits, also when that is an earlier one that returns.
+/// suggested twice, nor one of a trial before a resume or of an imported result; when all were suggested there
+/// are no more. Such a space takes up to 1 byte per 4 configurations; a larger one takes no memory.
+/// Suggestions from another space, or from before a resume, that these bits cannot represent are stored
+/// as text: they count in a small space that contains them, including an earlier space that returns.
 ///
 /// Source: NNI 3.0, random tuner and its removal of duplicates.
 class Random {
  public:
   using role = role::tuner;
 
-  /// @param space  what to choose from; an experiment takes it from here
-  /// @param seed   `nni::seed(7)` for suggestions that can be repeated; otherwise a fresh one, which the experiment records
+  /// @param space  the search space of the experiment
+  /// @param seed   `nni::seed(7)` for reproducible suggestions; by default a random one, which the experiment records
   explicit Random(SearchSpace space = {}, Seed seed = random_seed());
 
-  /// The space that suggestions come from.
+  /// Returns the current search space.
   [[nodiscard]] const SearchSpace& search_space() const noexcept { return space_; }
 
-  /// What the experiment records, so that a resume goes on with the same numbers.
+  /// Returns the seed, which the experiment records, so that a resume continues the same random sequence.
   [[nodiscard]] std::uint64_t seed() const noexcept { return seed_.value; }
 
-  /// Takes the recorded seed of an experiment that is resumed. Before `start`.
+  /// Sets the recorded seed of a resumed experiment. Before `start`.
   void reseed(std::uint64_t seed) noexcept { seed_.value = seed; }
 
   void start(const SearchSpace& space, const Objectives& goals);
 
-  /// Goes on with suggestions from another space. What was suggested before counts there too, where it fits, and
-  /// otherwise when a space comes that it fits.
+  /// Changes the search space. Earlier suggestions count in every space that
+  /// contains them.
   void update_search_space(const SearchSpace& space);
 
-  /// Nothing once every configuration of a small space has been suggested.
+  /// Returns a suggestion; nothing once every configuration of a small space was suggested.
   [[nodiscard]] std::optional<Parameters> generate(ParameterId id);
   void observe(const TrialOutcome& outcome);
 
-  /// Takes up a trial that was suggested before a resume, as `id` with `parameters`, and has not ended.
+  /// Registers an unfinished trial from before a resume: suggestion `id` with `parameters`.
   void adopt(ParameterId id, const Parameters& parameters);
 
-  /// `generate` without the text: writes the values of the suggestion `id` into `into`. See nni/tuning/ask_tell.hpp.
+  /// Writes the values of suggestion `id` to `into`: `generate` without the text. See nni/tuning/ask_tell.hpp.
   [[nodiscard]] bool suggest(ParameterId id, Point& into);
-  /// Learns nothing: every suggestion is drawn anew.
+  /// Ignores the result: suggestions are independent.
   void learn(ParameterId, const Point&, std::optional<double>) noexcept {}
 
  private:
@@ -66,12 +66,12 @@ class Random {
   SearchSpace space_;
   Seed seed_;
   detail::Unvisited unvisited_;
-  detail::Elsewhere elsewhere_;    ///< what `unvisited_` and the suggestions from here do not tell
+  detail::Elsewhere elsewhere_;    ///< points that neither `unvisited_` nor the own suggestions cover
   detail::Unvisited before_;       ///< `unvisited_` as it was before `first_`
   ParameterId first_{};            ///< the first suggestion from this space
   ParameterId next_{};             ///< the suggestions from there to here are in `unvisited_`
-  ParameterId told_{};             ///< suggestions before this one were made elsewhere, and told
-  std::vector<double> positions_;  ///< kept to save an allocation per suggestion
+  ParameterId told_{};             ///< suggestions below this one were made before a resume
+  std::vector<double> positions_;  ///< a member to save an allocation per suggestion
 };
 
 static_assert(Tuner<Random>);

@@ -42,13 +42,13 @@ NNI_INLINE void Random::note(const Parameters& parameters) {
 }
 
 NNI_INLINE void Random::observe(const TrialOutcome& outcome) {
-  // Own suggestions are known already.
+  // This object's own suggestions are known already.
   if (outcome.parameter >= next_) tell(outcome.parameter, outcome.parameters);
 }
 
 NNI_INLINE void Random::adopt(ParameterId id, const Parameters& parameters) { tell(id, parameters); }
 
-// Behind the last suggestion that was made before a resume.
+// Continues after the last suggestion before a resume.
 NNI_INLINE void Random::go_on() {
   if (told_ <= next_) return;
   first_ = next_ = told_;
@@ -73,7 +73,7 @@ NNI_INLINE bool Random::suggest(ParameterId id, Point& into) {
     if (id < first_) first_ = ParameterId{};
     next_ = first_;
   }
-  // What was suggested before decides what is left, so what was left out is drawn too.
+  // Earlier suggestions determine the free configurations, so skipped ones have to be drawn too.
   while (next_ <= id) {
     if (!draw_unvisited(next_, into)) return false;
     ++next_.value;
@@ -90,7 +90,7 @@ NNI_INLINE void Random::draw(ParameterId id, std::uint32_t stream, Point& into) 
 
 NNI_INLINE bool Random::draw_unvisited(ParameterId id, Point& into) {
   if (unvisited_.exhausted()) return false;
-  // A few draws keep the distribution; when most of the space is used up, the next free configuration is taken.
+  // A few draws preserve the distribution; when most of the space is used up, the next free configuration is taken.
   for (std::uint32_t attempt = 0; attempt < 16; ++attempt) {
     draw(id, attempt, into);
     if (unvisited_.visit(space_.index_of(into))) return true;

@@ -12,15 +12,15 @@
 
 namespace nni::tuning {
 
-/// A suggestion as values: read like `Parameters`, but numbers are not taken through JSON text.
+/// A suggestion as values: read like `Parameters`, but without a conversion to JSON text.
 ///
-/// It refers to the search space that it was made for, which must outlive it.
+/// It refers to its search space, which must outlive it.
 class Suggested {
  public:
-  /// @param space  of the tuner that fills in the point
+  /// @param space  of the tuner that sets the point
   explicit Suggested(const SearchSpace& space) : space_(&space) {}
 
-  /// The value of one parameter, with the same types, names and errors as `Parameters::get`.
+  /// Returns the value of one parameter, with the same types, names and errors as `Parameters::get`.
   template <class T>
   [[nodiscard]] T get(std::string_view name) const {
     if constexpr (std::integral<T> && !std::same_as<T, bool>) {
@@ -35,25 +35,25 @@ class Suggested {
     return to_parameters().get<T>(name);
   }
 
-  /// Like `get`, nothing when there is no such parameter.
+  /// Returns the value of one parameter like `get`, or nothing if there is no such parameter.
   template <class T>
   [[nodiscard]] std::optional<T> find(std::string_view name) const {
     if (!contains(name)) return std::nullopt;
     return get<T>(name);
   }
 
-  /// True when there is a parameter of this name.
+  /// Returns true if there is a parameter of this name.
   [[nodiscard]] bool contains(std::string_view name) const { return number(name) || to_parameters().contains(name); }
 
-  /// As the trial of an experiment would see it.
+  /// Returns the parameters as a trial receives them.
   [[nodiscard]] Parameters to_parameters() const { return space_->to_parameters(point_); }
 
-  /// The JSON text.
+  /// Returns the JSON text.
   [[nodiscard]] std::string text() const { return to_parameters().text(); }
 
-  /// The values, in the order of the axes of the search space.
+  /// Returns the modifiable values, in the order of the axes of the search space.
   [[nodiscard]] const Point& point() const noexcept { return point_; }
-  /// The values; NaN where an axis is not active.
+  /// Returns the values; NaN for inactive axes.
   [[nodiscard]] Point& point() noexcept { return point_; }
 
   /// Prints the JSON text.

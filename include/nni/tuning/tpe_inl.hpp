@@ -34,12 +34,12 @@ NNI_LAZY_BODY void Tpe::update_search_space(const SearchSpace& space) {
   auto model = std::make_unique<Model>(space);
   std::vector<Trial> trials = take_all();
   model_ = std::move(model);
-  // In the order in which they became known: what is suggested next must not depend on the spaces in between.
+  // In the order of recording: the next suggestion must not depend on the spaces in between.
   std::sort(trials.begin(), trials.end(), [](const Trial& one, const Trial& other) { return one.turn < other.turn; });
   for (Trial& trial : trials) take_up(std::move(trial));
 }
 
-// Every trial as it was suggested; what is aside is taken out.
+// Returns every trial as it was suggested; empties `aside_`.
 NNI_LAZY_BODY std::vector<Tpe::Trial> Tpe::take_all() {
   const Model& model = *model_;
   running_aside_.clear();
@@ -99,7 +99,7 @@ NNI_LAZY_BODY void Tpe::draw_at_random(ParameterId id, Point& into) {
     model.space.point_at(positions, into);
     if (!was_tried(into)) return;
   }
-  // All that is likely was tried, in a space that may have no end: a repetition.
+  // All likely points were tried, in a space that may be infinite: accepts a repetition.
   if (!countable) return;
   into = model.space.configuration(model.unvisited.next(model.space.index_of(into)));
 }
@@ -110,12 +110,12 @@ NNI_LAZY_BODY bool Tpe::was_tried(const Point& point) const {
   return model.tried.contains(detail::hash_of(point));
 }
 
-// False when every candidate was suggested before.
+// Returns false if every candidate was suggested before.
 NNI_LAZY_BODY bool Tpe::draw_by_model(ParameterId id, Point& into) {
   Model& model = *model_;
   split();
   const std::vector<Axis>& axes = model.space.axes();
-  // Streams above those of the random draws.
+  // These streams are above those of the random draws.
   CounterRandom random(seed_, id, 1U << 16);
   std::vector<float> candidate(axes.size());
   std::vector<double> positions(axes.size());
@@ -180,8 +180,8 @@ NNI_LAZY_BODY void Tpe::learn(ParameterId id, const Point& point, std::optional<
   settle(*index, useful ? State::finished : State::failed, useful ? goals_.loss(*value) : 0.0);
 }
 
-// Takes a trial out of those in flight. What it ran with counts, also where this object knows nothing of it or would
-// have suggested something else: both happen when an experiment is resumed. @returns its record
+// Removes a trial from the running ones and returns its record. Its actual parameters count, even if this object does not
+// know the trial or would have suggested others: both happen after a resume.
 NNI_LAZY_BODY std::optional<std::uint32_t> Tpe::land(ParameterId id, const Point* point) {
   Model& model = *model_;
   if (const auto aside = running_aside_.find(id.value); point && aside != running_aside_.end()) {
@@ -206,7 +206,7 @@ NNI_LAZY_BODY std::vector<float> Tpe::coordinates_of(const Point& point) const {
       coordinates[axis] = static_cast<float>(point[axis]);
       continue;
     }
-    // On a lattice: a value that was rounded to fewer digits on its way must have the same kernel.
+    // Snapped to a lattice: a value that lost digits in a text must get the same kernel.
     if (is_normal(axes[axis].type)) {
       const double deviations = detail::deviations_of(axes[axis], point[axis]);
       coordinates[axis] = static_cast<float>(std::nearbyint(deviations * 0x1p18) * 0x1p-18);
@@ -241,7 +241,7 @@ NNI_LAZY_BODY std::uint32_t Tpe::record(const Point& point) {
 
 NNI_LAZY_BODY std::uint32_t Tpe::record(const Point& point, const Parameters& parameters) {
   const std::uint32_t index = record(point);
-  // What has more parameters than the space has dimensions may fit another space with all of them.
+  // Parameters beyond the dimensions of this space may fit another space.
   if (model_->space.to_parameters(point) != parameters)
     model_->records[index].text = std::make_unique<const Parameters>(parameters);
   return index;
@@ -257,7 +257,7 @@ NNI_LAZY_BODY void Tpe::settle(std::uint32_t index, State state, double loss) {
   model.order.push_back(index);
 }
 
-// Results are sorted when a suggestion needs their order: a long history that is told at once is sorted once.
+// Results are sorted lazily, so a long history that is replayed at once is sorted once.
 NNI_LAZY_BODY void Tpe::sort_records() {
   Model& model = *model_;
   const auto better = [this](std::uint32_t one, std::uint32_t other) { return before(one, other); };
@@ -272,14 +272,14 @@ NNI_LAZY_BODY void Tpe::sort_records() {
   model.sorted = model.order.size();
 }
 
-// Among equal results the order of suggestion counts: what is suggested next must not depend on who finished first.
+// Equal results are ordered by suggestion: the next suggestion must not depend on the order of completion.
 NNI_INLINE bool Tpe::before(std::uint32_t one, std::uint32_t other) const {
   const double here = model_->records[one].loss;
   const double there = model_->records[other].loss;
   return here < there || (here == there && one < other);
 }
 
-// Decides which records are good, and fits both mixtures.
+// Selects the good records and fits both mixtures.
 NNI_LAZY_BODY void Tpe::split() {
   Model& model = *model_;
   sort_records();
@@ -301,7 +301,7 @@ NNI_LAZY_BODY void Tpe::split() {
   model.bad.fit();
 }
 
-// The good part: the best results, and trials in flight at the rank that the liar gives them.
+// The good part: the best results, and running trials at the rank of their assumed result.
 NNI_LAZY_BODY std::vector<std::uint32_t> Tpe::best_records() const {
   const Model& model = *model_;
   std::vector<std::uint32_t> ranked = model.order;

@@ -50,7 +50,7 @@ TEST_CASE("grid: a logarithmic dimension is halved on its own scale, a normal on
   CHECK(bell.generate(ParameterId{1})->get<double>("x") == Approx(5.0 - 2.0 * 0.6744897501960817));
 }
 
-TEST_CASE("grid: a quantised dimension gives each of its values once", "[tuning][grid]") {
+TEST_CASE("grid: a quantized dimension gives each of its values once", "[tuning][grid]") {
   Grid steps{SearchSpace{quniform("q", 2, 10, 5)}};
   CHECK(walk(steps, 0, 100) == Texts{R"({"q":5.0})", R"({"q":10.0})", R"({"q":2.0})"});
 

@@ -9,23 +9,23 @@
 
 namespace nni::tuning::detail {
 
-/// Remembers parameters that a search space cannot give back: they count again in a space that they fit.
+/// Parameters that the current search space cannot reproduce; they count again in a space that they fit.
 class Elsewhere {
  public:
-  /// Where `parameters` lie in `space`; nothing when they do not fit.
+  /// Returns the point of `parameters` in `space`; nothing if they do not fit.
   ///
-  /// They are remembered unless `space` spells the point just so. What has more parameters than the space has dimensions
-  /// fits too, but only its own text tells what else it had.
+  /// They are stored unless `space` reproduces exactly this text. Parameters beyond the dimensions of the space
+  /// are ignored for the fit but kept in the stored text.
   std::optional<Point> note(const SearchSpace& space, const Parameters& parameters) {
     std::optional<Point> point = space.to_point(parameters);
     if (!point || space.to_parameters(*point) != parameters) keep(parameters);
     return point;
   }
 
-  /// Remembers.
+  /// Stores parameters.
   void keep(Parameters parameters) { kept_.push_back(std::move(parameters)); }
 
-  /// What was remembered, in that order; nothing is left.
+  /// Removes and returns all stored parameters, in order.
   [[nodiscard]] std::vector<Parameters> take() { return std::exchange(kept_, {}); }
 
  private:

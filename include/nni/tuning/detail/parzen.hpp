@@ -11,10 +11,10 @@
 
 namespace nni::tuning::detail {
 
-/// Coordinates of normal axes end at so many standard deviations; the prior has 1e-15 of its probability beyond them.
+/// Bound of the coordinates of normal axes, in standard deviations; the prior has 1e-15 of its probability beyond.
 inline constexpr double farthest_deviation = 8.0;
 
-/// The coordinate of a value that a normal axis accepts: its distance from the mean in standard deviations.
+/// Returns the coordinate of an accepted value of a normal axis: its distance from the mean in standard deviations.
 [[nodiscard]] double deviations_of(const Axis& axis, double value) noexcept;
 
 /// A mixture of kernels over all axes of a space at once, one kernel per observed point, and the prior as one more.
@@ -23,11 +23,11 @@ inline constexpr double farthest_deviation = 8.0;
 /// positions near 0 or 1 holds a whole tail, the coordinate is the distance from the mean in standard deviations; of a
 /// choice it is the index. A kernel is a product over axes: a normal distribution on a numeric axis, cut to [0, 1] where
 /// that is the range of positions, and on a choice the point's own option with the rest spread evenly. On an axis that is
-/// not active in the kernel's point the kernel is the prior. All densities are relative to the prior, so inactive axes
+/// inactive in the kernel's point the kernel is the prior. All densities are relative to the prior, so inactive axes
 /// contribute a factor of 1.
 ///
-/// Kernels are stored in blocks of 16, axis by axis, so that a compiler turns the loops over a block into vector
-/// instructions.
+/// Kernels are stored in blocks of 16, axis by axis, so that compilers vectorize the loops over a
+/// block.
 ///
 /// Sources: Bergstra, Bardenet, Bengio, Kegl, "Algorithms for hyper-parameter optimization", NeurIPS 2011;
 /// Watanabe, "Tree-structured Parzen estimator: understanding its algorithm components and their roles for better
@@ -37,10 +37,10 @@ class Parzen {
   /// @param axes  of the space; they must outlive this object
   NNI_LAZY explicit Parzen(const std::vector<Axis>& axes);
 
-  /// Number of kernels besides the prior, those of weight 0 included.
+  /// Returns the number of kernels besides the prior, including those of weight 0.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-  /// Adds a kernel. @param point  one coordinate per axis, NaN where it is not active
+  /// Adds a kernel. @param point  one coordinate per axis, NaN where it is inactive
   NNI_LAZY void add(std::span<const float> point, float weight);
 
   /// Changes the weight of a kernel; 0 removes it from the mixture.
@@ -58,35 +58,35 @@ class Parzen {
   /// active count in n, and d is the mean number of active axes of these points: a branch is fitted as if it were a space.
   NNI_LAZY void fit();
 
-  /// Logarithm of the density relative to the prior.
+  /// Returns the logarithm of the density relative to the prior.
   ///
-  /// @param point         one coordinate per axis, NaN where it is not active
+  /// @param point         one coordinate per axis, NaN where it is inactive
   /// @param prior_weight  weight of the prior; every kernel has its own
   NNI_LAZY [[nodiscard]] double log_density(std::span<const float> point, double prior_weight) const;
 
   /// Draws a point from the mixture.
   ///
-  /// @param into  receives one coordinate per axis, NaN where it is not active; numeric coordinates of axes with few
+  /// @param into  receives one coordinate per axis, NaN where it is inactive; numeric coordinates of axes with few
   ///              values are moved to the middle of their value
   NNI_LAZY void draw(CounterRandom& random, double prior_weight, std::span<float> into) const;
 
-  /// The coordinate of kernel `kernel` on axis `axis`, NaN where it is not active.
+  /// Returns the coordinate of kernel `kernel` on axis `axis`, NaN where it is inactive.
   NNI_LAZY [[nodiscard]] float coordinate(std::size_t kernel, std::size_t axis) const;
 
  private:
   static constexpr std::size_t lanes = 16;
 
-  /// What is the same for all kernels on one axis.
+  /// Properties of one axis that all kernels share.
   struct Scale {
     double count = 0.0;       ///< weight of the points that are active here
-    double sum = 0.0;         ///< of their coordinates
-    double squares = 0.0;     ///< of their coordinates
-    double axes = 0.0;        ///< of the numbers of axes that are active in these points
+    double sum = 0.0;         ///< sum of their coordinates
+    double squares = 0.0;     ///< sum of the squares of their coordinates
+    double axes = 0.0;        ///< sum of the numbers of active axes of these points
     float width = 0.0F;       ///< deviation, or probability of leaving
     float inverse = 1.0F;     ///< 1 / (width * sqrt(2))
     float own = 0.0F;         ///< choice: logarithm of the relative density on the own option
     float other = 0.0F;       ///< choice: the same on another option
-    float top = 0.0F;         ///< no kernel's logarithm is above it, apart from what a normal prior adds
+    float top = 0.0F;         ///< upper bound of all kernels' logarithms, without the contribution of a normal prior
     std::vector<float> peak;  ///< logarithm of the relative density at the middle, over the position; normal: one value
   };
 
@@ -114,8 +114,8 @@ class Parzen {
   std::vector<Scale> scales_;
   std::size_t columns_ = 0;
   std::size_t size_ = 0;
-  double weight_ = 0.0;   ///< of all kernels
-  float highest_ = 0.0F;  ///< no kernel's logarithm is above it
+  double weight_ = 0.0;   ///< sum over all kernels
+  float highest_ = 0.0F;  ///< upper bound of all kernels' logarithms
   std::vector<float> data_;
 };
 

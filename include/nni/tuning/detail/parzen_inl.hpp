@@ -11,10 +11,10 @@
 
 namespace nni::tuning::detail {
 
-/// exp for x in [-87, 0], to about 2e-7 relative; smaller x give about 1e-38.
+/// Returns exp(x) for x in [-87, 0], to about 2e-7 relative; about 1e-38 for smaller x.
 ///
 /// The exponent is split off by adding a large number, whose rounding leaves an integer in the low bits; the rest is a
-/// polynomial on half an octave. There is no branch, so a loop of it becomes vector code.
+/// polynomial on half an octave. There is no branch, so that loops are vectorized.
 inline float exp_of_negative(float x) noexcept {
   constexpr float shift = 0x1.8p23F;
   const float octaves = std::max(x, -87.0F) * std::numbers::log2e_v<float>;
@@ -33,7 +33,7 @@ NNI_INLINE double deviations_of(const Axis& axis, double value) noexcept {
   else if (value > 0.0)
     deviations = (std::log(value) - axis.low) / axis.high;
   else
-    deviations = normal_quantile(axis.position_of(value));  // rounded to 0: the middle of what gives it
+    deviations = normal_quantile(axis.position_of(value));  // rounded to 0: the middle of its positions
   return std::clamp(deviations, -farthest_deviation, farthest_deviation);
 }
 
@@ -116,7 +116,7 @@ NNI_LAZY_BODY float Parzen::fitting_width(std::size_t axis) const {
   const double points = scale.count + 1.0;
   double variance = 0.0;
   if (bell(axis)) {
-    // The prior lends its variance, 1, but not its mean: results far out in a tail would never be close to each other.
+    // The prior contributes its variance, 1, but not its mean: otherwise results in a tail would never seem close.
     const double mean = scale.count > 0.0 ? scale.sum / scale.count : 0.0;
     variance = (scale.squares - scale.count * mean * mean + 1.0) / points;
   } else {
@@ -129,7 +129,7 @@ NNI_LAZY_BODY float Parzen::fitting_width(std::size_t axis) const {
   width = std::max(width, bell(axis) ? 0.02 : 0.01);
   if (values > 0.0) width = std::max(width, 0.5 / values);
   if (shape.type == DimensionType::qnormal) width = std::max(width, std::min(0.5 * shape.q / shape.high, 1.0));
-  // In steps of a sixteenth of an octave, so that one more result rarely changes what is known of all the others.
+  // Quantized to a sixteenth of an octave, so that one more result rarely invalidates the tables of all others.
   return static_cast<float>(std::exp2(std::nearbyint(16.0 * std::log2(width)) / 16.0));
 }
 
@@ -152,7 +152,7 @@ NNI_LAZY_BODY void Parzen::set_width(std::size_t axis, float width) {
     scale.top = scale.peak.front();
     return;
   }
-  // What is left of a kernel depends on its position only: a table, with one cell more to interpolate.
+  // The normalization of a kernel depends on its position only: a table, with one extra cell for the interpolation.
   scale.peak.resize(cells + 2);
   for (std::size_t cell = 0; cell <= cells; ++cell)
     scale.peak[cell] = static_cast<float>(-std::log(left_of_kernel(axis, static_cast<double>(cell) / cells)));
@@ -160,8 +160,8 @@ NNI_LAZY_BODY void Parzen::set_width(std::size_t axis, float width) {
   scale.top = *std::max_element(scale.peak.begin(), scale.peak.end());
 }
 
-// The integral of exp(-(x - position)^2 / 2 width^2) over all positions x; where there are few values, the sum over these,
-// each with its probability under the prior: the density is asked for at them only.
+// The integral of exp(-(x - position)^2 / 2 width^2) over all positions x; for few values, the sum over these,
+// each with its probability under the prior, because the density is evaluated only at them.
 NNI_LAZY_BODY double Parzen::left_of_kernel(std::size_t axis, double position) const {
   constexpr std::uint64_t few = 32;
   const Axis& shape = (*axes_)[axis];
@@ -215,7 +215,7 @@ NNI_LAZY_BODY void Parzen::add_axis(const float* columns, std::size_t axis, floa
     const float price = scale.own - scale.other;
     for (std::size_t lane = 0; lane < lanes; ++lane) loss[lane] = middle[lane] == at ? 0.0F : price;
   } else {
-    const float prior = bell(axis) ? 0.5F * at * at : 0.0F;  // what the prior loses here
+    const float prior = bell(axis) ? 0.5F * at * at : 0.0F;  // the negative logarithm of the prior
     for (std::size_t lane = 0; lane < lanes; ++lane) {
       const float distance = (middle[lane] - at) * scale.inverse;
       loss[lane] = distance * distance - prior;
@@ -230,7 +230,7 @@ NNI_LAZY_BODY void Parzen::add_axis(const float* columns, std::size_t axis, floa
   for (std::size_t lane = 0; lane < lanes; ++lane) sum[lane] += peaks[lane] - active[lane] * loss[lane];
 }
 
-/// The smallest `exp_of_negative` below this is nothing beside the prior.
+/// Exponents below this are negligible beside the prior.
 inline constexpr float far_above = 40.0F;
 
 NNI_LAZY_BODY double Parzen::log_density(std::span<const float> point, double prior_weight) const {
@@ -246,7 +246,7 @@ NNI_LAZY_BODY double Parzen::log_density(std::span<const float> point, double pr
   for (std::size_t axis = 0; axis < point.size(); ++axis)
     if (bell(axis) && !std::isnan(point[axis])) top += 0.5F * point[axis] * point[axis];
   if (top > far_above) {
-    // On many axes all kernels lie so far below the bound that nothing would be left of them but the smallest floats.
+    // With many axes all kernels lie so far below the bound that they would underflow.
     top = std::numeric_limits<float>::lowest();
     for (std::size_t block = 0; block < blocks; ++block) {
       const float* const columns = column(block, 0);
@@ -264,7 +264,7 @@ NNI_LAZY_BODY double Parzen::log_density(std::span<const float> point, double pr
   }
   double kernels = 0.0;
   for (const float share : total) kernels += static_cast<double>(share);
-  // Far from all kernels only the prior is left, which keeps the logarithm finite.
+  // Far from all kernels only the prior contributes, which keeps the logarithm finite.
   const double prior = std::log(prior_weight);
   const double seen = static_cast<double>(top) + std::log(kernels);
   const double larger = std::max(prior, seen);
@@ -296,7 +296,7 @@ NNI_LAZY_BODY void Parzen::draw(CounterRandom& random, double prior_weight, std:
           prior ? normal_quantile(random.uniform())
                 : static_cast<double>(middle) + static_cast<double>(scales_[at].width) * random.normal();
       deviations = std::clamp(deviations, -farthest_deviation, farthest_deviation);
-      if (is_quantised(axis.type)) deviations = deviations_of(axis, axis.value_at(normal_cdf(deviations)));
+      if (is_quantized(axis.type)) deviations = deviations_of(axis, axis.value_at(normal_cdf(deviations)));
       into[at] = static_cast<float>(deviations);
       continue;
     }
@@ -305,7 +305,7 @@ NNI_LAZY_BODY void Parzen::draw(CounterRandom& random, double prior_weight, std:
       do position = static_cast<double>(middle) + static_cast<double>(scales_[at].width) * random.normal();
       while (!(position > 0.0 && position < 1.0));
     }
-    if (axis.count != 0 || is_quantised(axis.type)) position = axis.position_of(axis.value_at(position));
+    if (axis.count != 0 || is_quantized(axis.type)) position = axis.position_of(axis.value_at(position));
     into[at] = std::clamp(static_cast<float>(position), 0x1p-24F, 1.0F - 0x1p-24F);
   }
 }
