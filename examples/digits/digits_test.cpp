@@ -246,7 +246,7 @@ TEST_CASE("digits: the command that goes on after a stop can be pasted into a sh
                         "--concurrency 1 --json " + digits::shell_word((scratch.path / "it's all.json").string()));
   INFO(tuned.output);
   REQUIRE(tuned.exit_code == 0);
-  constexpr std::string_view before = "to go on after a stop: ";
+  constexpr std::string_view before = "to resume after a stop: ";
   const std::size_t begin = tuned.output.find(before);
   REQUIRE(begin != std::string::npos);
   const std::string command =

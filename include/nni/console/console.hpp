@@ -15,38 +15,38 @@
 
 namespace nni {
 
-/// Settings of the presentation for people.
+/// Settings of `ConsoleObserver`.
 struct ConsoleOptions {
-  int descriptor = 2;           ///< where it goes: 2 leaves standard output to the program's own results
-  std::optional<bool> live{};   ///< redraw a block in place; absent: on a terminal, unless `TERM` is `dumb`
-  std::optional<bool> color{};  ///< absent: on a terminal, unless `NO_COLOR` is set
-  /// What a person types or sets to go on after a stop; absent: the two options of an experiment that do it.
+  int descriptor = 2;           ///< file descriptor of the output; 2 leaves standard output to the program
+  std::optional<bool> live{};   ///< redraw a block in place; by default on a terminal, unless `TERM` is `dumb`
+  std::optional<bool> color{};  ///< by default on a terminal, unless `NO_COLOR` is set
+  /// Returns the command or option that resumes the experiment; by default the two options of `Experiment`.
   std::function<std::string(const ExperimentStart&)> how_to_resume{};
-  std::size_t excerpt_lines = 5;  ///< last lines of standard error that are shown of a failed trial
+  std::size_t excerpt_lines = 5;  ///< number of last lines of a failed trial's standard error to show
 };
 
-/// Shows an experiment to people: on a terminal a block that is redrawn in place, otherwise one line per finished
-/// trial, up to a rate; at the end a table of the best trials and what the failed ones wrote last.
+/// An observer that shows the progress of an experiment: on a terminal a block that is redrawn in place, otherwise one line
+/// per finished trial, rate-limited; at the end a table of the best trials and the last output of failed ones.
 ///
 /// @code
 /// experiment.observe(nni::ConsoleObserver{});
 /// @endcode
 ///
-/// It never makes the experiment wait: while the output takes nothing (a stopped terminal, a full pipe) the block is
-/// not redrawn and lines are kept, a megabyte at most. Only the text at the end waits. Copies share their state.
+/// It never blocks the experiment: while the output is blocked (a stopped terminal, a full pipe) the block is
+/// not redrawn and lines are buffered, up to a megabyte. Only the closing text waits. Copies share their state.
 class ConsoleObserver {
  public:
-  /// @param options  where and how to write
+  /// @param options  output and appearance
   explicit ConsoleObserver(ConsoleOptions options = {});
 
-  /// Hooks for `Experiment::observe`.
-  operator Observer() const;  // NOLINT: an observer is what it is for
+  /// Converts to the hooks of `Experiment::observe`.
+  operator Observer() const;  // NOLINT: its purpose is to be an observer
 
-  /// Says what begins, and how to resume it.
+  /// Writes the opening lines: the experiment, and how to resume it.
   void on_start(const ExperimentStart& start);
-  /// Writes a line for the trial where there is no terminal.
+  /// Writes a line for the trial if there is no terminal.
   void on_trial_ended(const TrialJobDetail& trial);
-  /// Draws the state of the experiment anew.
+  /// Redraws the state of the experiment.
   void on_progress(const Progress& progress);
   /// Writes the table of the best trials.
   void on_end(const Summary& summary);
@@ -58,21 +58,21 @@ class ConsoleObserver {
 
 namespace console {
 
-/// Finds out what an output can show: is it a terminal, how wide, are colours welcome.
+/// Detects the style of an output: whether it is a terminal, its size, and whether colors are enabled.
 ///
 /// Source: no-color.org for `NO_COLOR`.
 [[nodiscard]] Style detect_style(int descriptor);
 
-/// Where a trial's standard error is: `trial.stderr` in its directory, or `stderr` where a platform calls it so. Empty
-/// when there is neither.
+/// Returns the file with a trial's standard error: `trial.stderr` in its directory, or `stderr` on some platforms. Empty
+/// if there is neither.
 [[nodiscard]] std::filesystem::path stderr_file(const TrialJobDetail& trial);
 
-/// Reads the last lines that the failed trials of a summary wrote to standard error.
+/// Reads the last `lines` of standard error of the failed trials of a summary.
 [[nodiscard]] std::vector<Excerpt> read_excerpts(const Summary& summary, std::size_t lines);
 
-/// Writes the end of an experiment once more, for instance of one that was opened to look at.
-/// @param summary  what `Experiment::run` returned
-/// @param options  where to, and how it looks
+/// Writes the closing text of an experiment, for instance of one that was opened read-only.
+/// @param summary  as returned by `Experiment::run`
+/// @param options  output and appearance
 void print_summary(const Summary& summary, const ConsoleOptions& options = {});
 
 }  // namespace console

@@ -34,12 +34,12 @@ NNI_INLINE Style style_of(const ConsoleOptions& options) {
   return style;
 }
 
-/// Bytes on their way to an output that may not take them now.
+/// A non-blocking writer with a buffer for bytes that the output does not accept yet.
 class Output {
  public:
   explicit Output(int descriptor) : descriptor_(descriptor) {}
 
-  /// True when nothing is left over and the output takes more.
+  /// Returns true if the buffer is empty and the output accepts more.
   [[nodiscard]] bool ready() { return send(false) && takes_bytes(0); }
 
   void write(std::string_view bytes) {
@@ -62,12 +62,12 @@ class Output {
         if (wait && errno == EINTR) continue;
         return false;
       }
-      // A pipe that is ready takes this much without waiting.
+      // A pipe that is ready accepts this many bytes (PIPE_BUF) without blocking.
       const ssize_t count = ::write(descriptor_, pending_.data(), std::min<std::size_t>(pending_.size(), 4096));
       if (count > 0)
         pending_.erase(0, static_cast<std::size_t>(count));
       else if (errno != EINTR && errno != EAGAIN)
-        pending_.clear();  // nobody reads any more
+        pending_.clear();  // the reader is gone
       else if (!wait)
         return false;
     }
@@ -118,7 +118,7 @@ NNI_INLINE std::vector<Excerpt> read_excerpts(const Summary& summary, std::size_
     excerpt.file = file;
     std::istringstream in(text);
     std::string line;
-    if (text.size() > most) std::getline(in, line);  // the rest of a line whose beginning is not read
+    if (text.size() > most) std::getline(in, line);  // the rest of a truncated line
     while (std::getline(in, line)) {
       if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
       excerpt.lines.push_back(line);
@@ -136,14 +136,14 @@ NNI_INLINE void print_summary(const Summary& summary, const ConsoleOptions& opti
 
 }  // namespace console
 
-/// What the copies of an observer share.
+/// The shared state of the copies of an observer.
 struct ConsoleObserver::State {
   explicit State(ConsoleOptions settings)
       : options(std::move(settings)), style(console::detail::style_of(options)), output(options.descriptor) {}
 
   ConsoleOptions options;
   console::Style style;
-  console::View view;
+  console::Screen screen;
   console::detail::Output output;
 };
 
@@ -165,30 +165,30 @@ NNI_INLINE void ConsoleObserver::on_start(const ExperimentStart& start) {
     how = state_->options.how_to_resume(start);
   else
     how = ".id = \"" + start.id.value + "\", .resume = nni::Resume::if_exists";
-  state_->output.write(state_->view.start(start, how, state_->style));
+  state_->output.write(state_->screen.start(start, how, state_->style));
 }
 
 NNI_INLINE void ConsoleObserver::on_trial_ended(const TrialJobDetail& trial) {
-  // What failed is written above the block, which then has to be erased at today's width.
+  // A failure is written above the block, which has to be erased at the current width of the terminal.
   if (state_->style.live && trial.status == TrialJobStatus::failed)
     state_->style = console::detail::style_of(state_->options);
-  state_->output.write(state_->view.trial_ended(trial, std::chrono::steady_clock::now(), state_->style));
+  state_->output.write(state_->screen.trial_ended(trial, std::chrono::steady_clock::now(), state_->style));
 }
 
 NNI_INLINE void ConsoleObserver::on_progress(const Progress& progress) {
   const SteadyPoint now = std::chrono::steady_clock::now();
-  if (!state_->view.draws(progress, now, state_->style.live)) return;
-  // A frame that the terminal cannot take now is left out; the next one shows the same and more.
+  if (!state_->screen.draws(progress, now, state_->style.live)) return;
+  // A frame that the terminal does not accept now is dropped; the next one replaces it.
   if (state_->style.live && !state_->output.ready()) return;
   if (state_->style.live) state_->style = console::detail::style_of(state_->options);
-  state_->output.write(state_->view.progress(progress, now, state_->style));
+  state_->output.write(state_->screen.progress(progress, now, state_->style));
 }
 
 NNI_INLINE void ConsoleObserver::on_end(const Summary& summary) {
   const std::vector<console::Excerpt> excerpts = console::read_excerpts(summary, state_->options.excerpt_lines);
   state_->style = console::detail::style_of(state_->options);
-  state_->output.flush();  // so that there is room for the end
-  state_->output.write(state_->view.end(summary, excerpts, state_->style));
+  state_->output.flush();  // makes room in the buffer for the closing text
+  state_->output.write(state_->screen.end(summary, excerpts, state_->style));
   state_->output.flush();
 }
 

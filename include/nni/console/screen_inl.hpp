@@ -13,10 +13,10 @@ namespace nni::console {
 
 namespace detail {
 
-inline constexpr std::string_view stopping_text = "stopping; running trials are told to end, Ctrl-C again ends at once";
+inline constexpr std::string_view stopping_text = "stopping running trials; press Ctrl-C again to exit at once";
 
 NNI_INLINE std::string_view signal_name(int number) {
-  // The numbers that Linux gives them on common machines; others are shown as numbers only.
+  // The signal numbers of Linux on common architectures; others are shown as numbers only.
   switch (number) {
     case 1: return "SIGHUP";
     case 2: return "SIGINT";
@@ -33,7 +33,7 @@ NNI_INLINE std::string_view signal_name(int number) {
   }
 }
 
-/// The state of a trial in words.
+/// Returns the status of a trial in words.
 NNI_INLINE std::string_view words_of(TrialJobStatus status) {
   constexpr std::string_view words[] = {
       "unknown", "waiting", "running", "succeeded", "failed", "canceled", "canceled at the end", "stopped early"};
@@ -45,19 +45,19 @@ NNI_INLINE Look look_of(TrialJobStatus status) {
   return status == TrialJobStatus::succeeded ? Look::good : Look::plain;
 }
 
-/// What an experiment that has ended can be called.
+/// Returns the final status of an experiment in words.
 NNI_INLINE std::string_view words_of(ExperimentStatus status) {
   switch (status) {
     case ExperimentStatus::done: return "done";
     case ExperimentStatus::stopping: return "stopping";
     case ExperimentStatus::stopped: return "stopped";
-    case ExperimentStatus::error: return "ended by an error";
-    case ExperimentStatus::viewed: return "opened to look at";
+    case ExperimentStatus::error: return "ended with an error";
+    case ExperimentStatus::viewed: return "opened read-only";
     default: return "not finished";
   }
 }
 
-/// False while it runs somewhere, or was killed: its time was recorded up to ten seconds before then.
+/// Returns false if it runs elsewhere or was killed: then its recorded duration is up to ten seconds old.
 NNI_INLINE bool has_ended(ExperimentStatus status) {
   return status == ExperimentStatus::done || status == ExperimentStatus::stopped || status == ExperimentStatus::error;
 }
@@ -71,7 +71,7 @@ NNI_INLINE std::string count_of(std::uint64_t count, std::string_view thing) {
   return grouped(count) + " " + std::string(thing) + (count == 1 ? "" : "s");
 }
 
-/// Counts of ended trials in words, those that are not zero.
+/// Returns the nonzero counts of ended trials in words.
 NNI_INLINE Line counts(const std::uint64_t (&by_status)[8]) {
   Line line;
   for (const TrialJobStatus status :
@@ -85,7 +85,7 @@ NNI_INLINE Line counts(const std::uint64_t (&by_status)[8]) {
   return line;
 }
 
-/// How much of what was asked for is done, 0 to 1; nothing when there is no limit.
+/// Returns the completed fraction of the trials or of the time, 0 to 1; nothing if there is no limit.
 NNI_INLINE std::optional<double> share_done(const Progress& progress) {
   std::optional<double> share;
   if (progress.max_trials && *progress.max_trials > 0)
@@ -148,7 +148,7 @@ NNI_INLINE std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// Final values as text with equally many decimals, so that they can be compared at a glance.
+/// Formats final values with equally many decimals, so that they can be compared at a glance.
 NNI_INLINE std::vector<std::string> aligned_numbers(const std::vector<TrialJobDetail>& trials) {
   double largest = 0;
   for (const TrialJobDetail& trial : trials) largest = std::max(largest, std::abs(final_number(trial).value_or(0)));
@@ -158,7 +158,7 @@ NNI_INLINE std::vector<std::string> aligned_numbers(const std::vector<TrialJobDe
     return texts;
   }
   const int decimals = largest < 1 ? 6 : 5 - static_cast<int>(std::floor(std::log10(largest)));
-  std::size_t spare = static_cast<std::size_t>(decimals);  // zeros that all of them end with
+  std::size_t spare = static_cast<std::size_t>(decimals);  // common trailing zeros
   for (const TrialJobDetail& trial : trials) {
     std::array<char, 48> digits{};
     std::snprintf(digits.data(), digits.size(), "%.*f", decimals, final_number(trial).value_or(0));
@@ -171,13 +171,13 @@ NNI_INLINE std::vector<std::string> aligned_numbers(const std::vector<TrialJobDe
   return texts;
 }
 
-/// Columns that lines may fill.
+/// Returns the maximum width of a line.
 NNI_INLINE std::size_t usable(const Style& style) {
   if (style.columns == 0) return 100'000;
-  return std::max<std::size_t>(style.columns, 21) - 1;  // the last column makes some terminals break the line
+  return std::max<std::size_t>(style.columns, 21) - 1;  // some terminals wrap at the last column
 }
 
-/// The best trials, with or without a column for each parameter.
+/// Returns the table of the best trials, with or without a column for each parameter.
 NNI_INLINE Table best_table(const Summary& summary, bool with_parameters) {
   Table table{{"trial", "value", "took"}, {}};
   std::vector<std::string> names;
@@ -203,7 +203,7 @@ NNI_INLINE Table best_table(const Summary& summary, bool with_parameters) {
   return table;
 }
 
-/// A table of the best trials, with parameters as columns where they fit and as text below each trial where not.
+/// Returns a table of the best trials, with parameters as columns if they fit, otherwise as text below each trial.
 NNI_INLINE std::vector<Line> best_lines(const Summary& summary, const Style& style) {
   const std::size_t width = usable(style) - 2;
   TableText table = render_table(best_table(summary, true), style.columns == 0 ? 0 : width);
@@ -221,7 +221,7 @@ NNI_INLINE std::vector<Line> best_lines(const Summary& summary, const Style& sty
   return lines;
 }
 
-/// Lines that a terminal of this width has used for lines that were drawn when it was wider.
+/// Returns the rows that lines occupy after a terminal was resized to this width.
 NNI_INLINE std::size_t rows_used(const std::vector<std::size_t>& widths, std::size_t columns) {
   if (columns == 0) return widths.size();
   return std::accumulate(widths.begin(), widths.end(), std::size_t{0}, [columns](std::size_t sum, std::size_t width) {
@@ -235,7 +235,7 @@ NNI_INLINE std::vector<Line> progress_lines(const Progress& progress, std::strin
   if (progress.status == ExperimentStatus::stopping)
     lines.push_back({{"  " + std::string(stopping_text), Look::notice}});
   if ((progress.waiting != 0 || progress.paused) && !progress.waiting_reason.empty())
-    lines.push_back({{(progress.paused ? "  nothing starts: " : "  waiting: ") + printable(progress.waiting_reason),
+    lines.push_back({{(progress.paused ? "  no trial starts: " : "  waiting: ") + printable(progress.waiting_reason),
                       Look::notice}});
   if (progress.best_value) {
     lines.push_back({{"  best "},
@@ -276,13 +276,13 @@ NNI_INLINE std::string render_start(const ExperimentStart& start, std::string_vi
   if (start.imported != 0) text += ", with " + detail::count_of(start.imported, "imported result");
   if (start.unfitting != 0)
     text += ", " + detail::count_of(start.unfitting, "earlier result") + detail::unfitting_verb(start.unfitting);
-  text += start.directory.empty() ? "; nothing is kept" : " in " + printable(start.directory.string());
-  if (!start.directory.empty() && !start.resumable) text += "; its records are in memory only and cannot be resumed";
+  text += start.directory.empty() ? "; results are not saved" : " in " + printable(start.directory.string());
+  if (!start.directory.empty() && !start.resumable) text += "; its records are in memory only, so it cannot be resumed";
   text += "\n";
   if (!start.remark.empty()) text += "  " + printable(start.remark) + "\n";
-  // A line of its own, to be copied.
+  // On a separate line, for copying.
   if (!how_to_resume.empty() && !start.directory.empty() && start.resumable)
-    text += "  to go on after a stop: " + std::string(how_to_resume) + "\n";
+    text += "  to resume after a stop: " + std::string(how_to_resume) + "\n";
   return text;
 }
 
@@ -332,10 +332,10 @@ NNI_INLINE std::string render_summary(
               " succeeded without a value; the first: " + summary.no_value,
           Look::notice}});
   if (summary.garbage_messages != 0)
-    add({{"  " + detail::count_of(summary.garbage_messages, "message") + " of trials could not be understood",
+    add({{"  " + detail::count_of(summary.garbage_messages, "message") + " of trials could not be parsed",
           Look::notice}});
   if (summary.late_messages != 0)
-    add({{"  " + detail::count_of(summary.late_messages, "message") + " came after the end of the trial",
+    add({{"  " + detail::count_of(summary.late_messages, "message") + " arrived after the end of the trial",
           Look::notice}});
 
   if (!summary.top.empty()) {
@@ -373,23 +373,23 @@ NNI_INLINE bool Limiter::permits(SteadyPoint now) {
   return true;
 }
 
-NNI_INLINE std::string View::start(const ExperimentStart& start, std::string_view how_to_resume, const Style& style) {
+NNI_INLINE std::string Screen::start(const ExperimentStart& start, std::string_view how_to_resume, const Style& style) {
   name_ = start.name.empty() ? start.id.value : start.name;
   ended_ = start.finished_before;
   if (!start.directory.empty() && start.resumable) how_to_resume_ = how_to_resume;
   return erase(style) + render_start(start, how_to_resume);
 }
 
-NNI_INLINE std::string View::trial_ended(const TrialJobDetail& trial, SteadyPoint now, const Style& style) {
+NNI_INLINE std::string Screen::trial_ended(const TrialJobDetail& trial, SteadyPoint now, const Style& style) {
   ++ended_;
   if (style.live) {
-    // The block counts; only what somebody has to look at stays on the screen above it.
+    // The block shows the counts; only failures stay on the screen above it.
     if (trial.status != TrialJobStatus::failed || !lines_.permits(now)) return "";
     const Line line{{describe_trial(trial.trial) + " failed: " + describe_end(trial), Look::bad}};
     const std::string erased = erase(style);
     return erased + render_line(line, detail::usable(style), style.color) + "\n" + draw(style);
   }
-  const bool best = is_best(trial);  // also of those that are left out
+  const bool best = is_best(trial);  // evaluated for omitted lines too
   if (!lines_.permits(now)) {
     ++left_out_;
     return "";
@@ -397,7 +397,7 @@ NNI_INLINE std::string View::trial_ended(const TrialJobDetail& trial, SteadyPoin
   return left_out_line() + trial_line(trial, best, style);
 }
 
-NNI_INLINE bool View::is_best(const TrialJobDetail& trial) {
+NNI_INLINE bool Screen::is_best(const TrialJobDetail& trial) {
   const std::optional<double> value = final_number(trial);
   if (!value || trial.status != TrialJobStatus::succeeded) return false;
   const std::optional<double> known = best_ ? best_ : progress_.best_value;
@@ -407,7 +407,7 @@ NNI_INLINE bool View::is_best(const TrialJobDetail& trial) {
   return best;
 }
 
-NNI_INLINE std::string View::trial_line(const TrialJobDetail& trial, bool best, const Style& style) {
+NNI_INLINE std::string Screen::trial_line(const TrialJobDetail& trial, bool best, const Style& style) {
   std::string count = grouped(ended_);
   if (progress_.max_trials) {
     const std::string all = grouped(*progress_.max_trials);
@@ -428,25 +428,25 @@ NNI_INLINE std::string View::trial_line(const TrialJobDetail& trial, bool best, 
   return render_line(line, 100'000, style.color) + "\n";
 }
 
-NNI_INLINE std::string View::left_out_line() {
+NNI_INLINE std::string Screen::left_out_line() {
   if (left_out_ == 0) return "";
   std::string line =
       "... " + detail::count_of(std::exchange(left_out_, 0), "more trial") + " ended, " + grouped(ended_);
   if (progress_.max_trials) line += " of " + grouped(*progress_.max_trials);
-  line += " in all";
+  line += " in total";
   if (progress_.best_value) line += ", best " + short_number(*progress_.best_value);
   return line + "\n";
 }
 
-NNI_INLINE bool View::draws(const Progress& progress, SteadyPoint now, bool live) {
+NNI_INLINE bool Screen::draws(const Progress& progress, SteadyPoint now, bool live) {
   if (live) return progress.status != progress_.status || redraws_.permits(now);
-  // As lines: the numbers for the next trial's line, and now and then why nothing goes on.
+  // Without a block: the numbers for the next trial's line, and from time to time the reason for waiting.
   const bool limit = progress_.max_trials != progress.max_trials || progress_.direction != progress.direction;
-  const bool reason = progress.waiting_reason != told_reason_ && !progress.waiting_reason.empty();
+  const bool reason = progress.waiting_reason != shown_reason_ && !progress.waiting_reason.empty();
   return limit || reason || progress.best_trial != progress_.best_trial || progress.status != progress_.status;
 }
 
-NNI_INLINE std::string View::progress(const Progress& progress, SteadyPoint now, const Style& style) {
+NNI_INLINE std::string Screen::progress(const Progress& progress, SteadyPoint now, const Style& style) {
   const ExperimentStatus before = std::exchange(progress_, progress).status;
   if (style.live) {
     const std::string erased = erase(style);
@@ -455,31 +455,31 @@ NNI_INLINE std::string View::progress(const Progress& progress, SteadyPoint now,
   std::string text;
   if (progress.status != before && progress.status == ExperimentStatus::stopping)
     text += std::string(detail::stopping_text) + "\n";
-  if (progress.waiting_reason != told_reason_ && !progress.waiting_reason.empty() && reasons_.permits(now)) {
-    told_reason_ = progress.waiting_reason;
-    const std::string what =
-        progress.paused ? "nothing starts" : detail::count_of(progress.waiting, "trial") + " waiting";
-    text += what + ": " + printable(progress.waiting_reason) + "\n";
+  if (progress.waiting_reason != shown_reason_ && !progress.waiting_reason.empty() && reasons_.permits(now)) {
+    shown_reason_ = progress.waiting_reason;
+    const std::string subject =
+        progress.paused ? "no trial starts" : detail::count_of(progress.waiting, "trial") + " waiting";
+    text += subject + ": " + printable(progress.waiting_reason) + "\n";
   }
   return text;
 }
 
-NNI_INLINE std::string View::end(const Summary& summary, const std::vector<Excerpt>& excerpts, const Style& style) {
+NNI_INLINE std::string Screen::end(const Summary& summary, const std::vector<Excerpt>& excerpts, const Style& style) {
   std::string text = erase(style) + left_out_line() + render_summary(summary, excerpts, style);
-  // What the first line said may have left the screen.
+  // Repeated, because the opening lines may have scrolled off the screen.
   if (summary.status == ExperimentStatus::stopped && !how_to_resume_.empty())
-    text += "\n  to go on: " + how_to_resume_ + "\n";
+    text += "\n  to resume: " + how_to_resume_ + "\n";
   return text;
 }
 
-NNI_INLINE std::string View::erase(const Style& style) {
+NNI_INLINE std::string Screen::erase(const Style& style) {
   if (drawn_.empty()) return "";
   const std::size_t rows = detail::rows_used(drawn_, style.columns);
   drawn_.clear();
   return "\r\x1b[" + std::to_string(rows) + "A\x1b[J";
 }
 
-NNI_INLINE std::string View::draw(const Style& style) {
+NNI_INLINE std::string Screen::draw(const Style& style) {
   std::string text;
   for (const Line& line : detail::progress_lines(progress_, name_, style)) {
     drawn_.push_back(display_width(render_line(line, detail::usable(style), false)));

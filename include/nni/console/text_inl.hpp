@@ -23,7 +23,7 @@ NNI_INLINE std::size_t letter_width(char32_t code) {
     char32_t first;
     char32_t last;
   };
-  // Unicode's combining marks and wide letters, in coarse ranges: enough to keep lines within the terminal.
+  // Combining marks and wide letters of Unicode, in coarse ranges: sufficient to keep lines within the terminal.
   static constexpr std::array<Range, 3> none{{{0x300, 0x36f}, {0x200b, 0x200f}, {0xfe00, 0xfe0f}}};
   static constexpr std::array<Range, 8> wide{
       {{0x1100, 0x115f},
@@ -39,7 +39,7 @@ NNI_INLINE std::size_t letter_width(char32_t code) {
   return std::any_of(wide.begin(), wide.end(), holds) ? 2 : 1;
 }
 
-/// The longest beginning of the text that fits.
+/// Returns the longest prefix of the text that fits.
 NNI_INLINE std::string_view beginning(std::string_view text, std::size_t columns) {
   std::size_t at = 0;
   while (at < text.size()) {
@@ -74,7 +74,7 @@ NNI_INLINE bool is_number(const std::string& text) {
   if (text.empty()) return true;
   char* end = nullptr;
   std::strtod(text.c_str(), &end);
-  // Durations count as numbers too: a digit first and a unit behind it.
+  // Durations count as numbers too: a digit followed by a unit.
   return end != text.c_str() && (*end == '\0' || (text.back() == 's' || text.back() == 'm' || text.back() == 'h'));
 }
 
@@ -155,7 +155,7 @@ NNI_INLINE std::vector<std::string> wrap_words(
   for (const std::string& word : words) {
     const bool fits = !lines.empty() && display_width(lines.back()) + 1 + display_width(word) <= columns;
     if (fits || (lines.size() == limit && !lines.empty()))
-      lines.back() += " " + word;  // behind the last permitted line; shortened below
+      lines.back() += " " + word;  // appended to the last permitted line; shortened below
     else
       lines.push_back(word);
   }
@@ -206,7 +206,7 @@ NNI_INLINE TableText render_table(const Table& table, std::size_t columns) {
   };
   TableText text;
   text.cut = cut;
-  // Broken headers stand on their last line, so that one-line headers are next to the cells.
+  // Headers are bottom-aligned, so that one-line headers are next to the cells.
   for (std::size_t at = 0; at < height; ++at)
     text.header.push_back(lay_out([&](std::size_t k) {
       const std::size_t above = height - headers[k].size();

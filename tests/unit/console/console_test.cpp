@@ -143,7 +143,7 @@ TEST_CASE("console: a terminal gets a coloured block of its width, a pipe plain 
   }
 }
 
-TEST_CASE("console: the start says how to go on, with the program's words or the options", "[console]") {
+TEST_CASE("console: the start says how to resume, with the program's words or the options", "[console]") {
   const Channel pipe = Channel::pipe();
   nni::ExperimentStart start;
   start.id = nni::ExperimentId("abcd1234");
@@ -155,7 +155,7 @@ TEST_CASE("console: the start says how to go on, with the program's words or the
   nni::ConsoleOptions options = to(pipe);
   options.how_to_resume = [](const nni::ExperimentStart& which) { return "tune --id " + which.id.value; };
   nni::ConsoleObserver{options}.on_start(start);
-  CHECK_THAT(pipe.read(), Catch::Matchers::EndsWith("\n  to go on after a stop: tune --id abcd1234\n"));
+  CHECK_THAT(pipe.read(), Catch::Matchers::EndsWith("\n  to resume after a stop: tune --id abcd1234\n"));
 }
 
 TEST_CASE("console: as an observer it hears everything through its hooks", "[console]") {

@@ -61,7 +61,7 @@ nni::TrialJobDetail succeeded(std::uint64_t number, const char* value) {
 
 }  // namespace
 
-TEST_CASE("console: the start names id and directory, and has the way to go on on a line of its own", "[console]") {
+TEST_CASE("console: the start names id and directory, and has the way to resume on a line of its own", "[console]") {
   nni::ExperimentStart start;
   start.id = nni::ExperimentId("abcd1234");
   start.name = "digits";
@@ -69,19 +69,20 @@ TEST_CASE("console: the start names id and directory, and has the way to go on o
 
   CHECK(render_start(start, "nni-digits --id abcd1234") ==
         "experiment digits (id abcd1234) in runs/abcd1234\n"
-        "  to go on after a stop: nni-digits --id abcd1234\n");
+        "  to resume after a stop: nni-digits --id abcd1234\n");
 
   SECTION("what people should know of where trials run has a line of its own") {
     start.remark = "trials end with this process";
     CHECK(render_start(start, "tune") ==
           "experiment digits (id abcd1234) in runs/abcd1234\n"
           "  trials end with this process\n"
-          "  to go on after a stop: tune\n");
+          "  to resume after a stop: tune\n");
   }
   SECTION("one whose records are in memory says that it cannot be resumed, and not how") {
     start.resumable = false;
-    CHECK(render_start(start, "tune") ==
-          "experiment digits (id abcd1234) in runs/abcd1234; its records are in memory only and cannot be resumed\n");
+    CHECK(
+        render_start(start, "tune") ==
+        "experiment digits (id abcd1234) in runs/abcd1234; its records are in memory only, so it cannot be resumed\n");
   }
   SECTION("imported results, and results that do not fit, are counted") {
     start.imported = 3;
@@ -101,7 +102,7 @@ TEST_CASE("console: the start names id and directory, and has the way to go on o
 
   SECTION("one that writes nothing cannot be resumed, and says so") {
     start.directory.clear();
-    CHECK(render_start(start, "anything") == "experiment digits (id abcd1234); nothing is kept\n");
+    CHECK(render_start(start, "anything") == "experiment digits (id abcd1234); results are not saved\n");
   }
 }
 
@@ -142,7 +143,7 @@ TEST_CASE("console: retries that wait and a pause are shown", "[console]") {
 
   REQUIRE(text.size() == 3);
   CHECK(text[1] == "  0 of 2 running, 2 waiting for a retry, 15 succeeded, 7 stopped early");
-  CHECK(text[2] == "  nothing starts: paused by the user");
+  CHECK(text[2] == "  no trial starts: paused by the user");
 }
 
 TEST_CASE("console: without limits there is no bar and no estimate", "[console]") {
@@ -321,51 +322,51 @@ TEST_CASE("console: a limiter allows a burst, then its rate", "[console]") {
 }
 
 TEST_CASE("console: on a terminal the block is erased by exactly its rows and drawn again", "[console]") {
-  View view;
+  Screen screen;
   Progress progress = half_way();
-  const std::string first = view.progress(progress, at(0ms), eighty);
+  const std::string first = screen.progress(progress, at(0ms), eighty);
   CHECK(first.find('\x1b') == std::string::npos);
   CHECK(std::count(first.begin(), first.end(), '\n') == 4);
 
-  const std::string second = view.progress(progress, at(200ms), eighty);
+  const std::string second = screen.progress(progress, at(200ms), eighty);
   CHECK(second == "\r\x1b[4A\x1b[J" + first);
 
   SECTION("also when the terminal became narrower and broke the lines meanwhile") {
     // 79, 57, 33 and 59 columns take 2, 2, 1 and 2 rows of 40.
-    const std::string narrow = view.progress(progress, at(400ms), Style{40, 24, true, false});
+    const std::string narrow = screen.progress(progress, at(400ms), Style{40, 24, true, false});
     CHECK_THAT(narrow, Catch::Matchers::StartsWith("\r\x1b[7A\x1b[J"));
   }
 
   SECTION("a failed trial leaves a line above it, a good one does not") {
-    CHECK(view.trial_ended(succeeded(24, "0.5"), at(300ms), eighty).empty());
+    CHECK(screen.trial_ended(succeeded(24, "0.5"), at(300ms), eighty).empty());
     nni::TrialJobDetail failed = ended(25, TrialJobStatus::failed);
     failed.exit_code = 1;
-    CHECK(view.trial_ended(failed, at(300ms), eighty) ==
+    CHECK(screen.trial_ended(failed, at(300ms), eighty) ==
           "\r\x1b[4A\x1b[J" + describe_trial(nni::TrialId{25}) + " failed: exit code 1\n" + first);
   }
 
   SECTION("the end replaces it") {
-    CHECK_THAT(view.end(nni::Summary{}, {}, eighty), Catch::Matchers::StartsWith("\r\x1b[4A\x1b[Jexperiment"));
+    CHECK_THAT(screen.end(nni::Summary{}, {}, eighty), Catch::Matchers::StartsWith("\r\x1b[4A\x1b[Jexperiment"));
   }
 }
 
 TEST_CASE("console: a block is not drawn more often than ten times a second", "[console]") {
-  View view;
+  Screen screen;
   const Progress progress = half_way();
   int drawn = 0;
-  for (int k = 0; k < 10'000; ++k) drawn += view.draws(progress, at(std::chrono::milliseconds(k)), true) ? 1 : 0;
+  for (int k = 0; k < 10'000; ++k) drawn += screen.draws(progress, at(std::chrono::milliseconds(k)), true) ? 1 : 0;
   CHECK(drawn >= 100);
   CHECK(drawn <= 111);
 }
 
 TEST_CASE("console: a log file gets one line per trial, with parameters where it is the best so far", "[console]") {
-  View view;
+  Screen screen;
   Progress progress = half_way();
   progress.best_value.reset();
   progress.best_trial = {};
-  CHECK(view.progress(progress, at(0ms), lines).empty());
+  CHECK(screen.progress(progress, at(0ms), lines).empty());
 
-  const auto line = [&](const nni::TrialJobDetail& trial) { return view.trial_ended(trial, at(0ms), lines); };
+  const auto line = [&](const nni::TrialJobDetail& trial) { return screen.trial_ended(trial, at(0ms), lines); };
 
   CHECK(line(succeeded(1, "0.9")) ==
         "[ 1/40] " + describe_trial(nni::TrialId{1}) + " succeeded: 0.9 after 2.1s, best so far: lr=0.5\n");
@@ -398,40 +399,40 @@ TEST_CASE("console: the summary counts trials that succeeded without a value, an
 }
 
 TEST_CASE("console: when lines come too fast they are counted instead, and none is forgotten", "[console]") {
-  View view;
+  Screen screen;
   std::string all;
   for (std::uint64_t number = 1; number <= 1000; ++number)
-    all += view.trial_ended(succeeded(number, "1"), at(0ms), lines);
+    all += screen.trial_ended(succeeded(number, "1"), at(0ms), lines);
   CHECK(std::count(all.begin(), all.end(), '\n') == 50);
 
   SECTION("the next line that is permitted tells the count") {
-    CHECK_THAT(view.trial_ended(succeeded(1001, "1"), at(5s), lines),
-               Catch::Matchers::StartsWith("... 950 more trials ended, 1,001 in all\n[1,001]"));
+    CHECK_THAT(screen.trial_ended(succeeded(1001, "1"), at(5s), lines),
+               Catch::Matchers::StartsWith("... 950 more trials ended, 1,001 in total\n[1,001]"));
   }
   SECTION("or the end does") {
-    CHECK_THAT(
-        view.end(nni::Summary{}, {}, lines), Catch::Matchers::StartsWith("... 950 more trials ended, 1,000 in all\n"));
+    CHECK_THAT(screen.end(nni::Summary{}, {}, lines),
+               Catch::Matchers::StartsWith("... 950 more trials ended, 1,000 in total\n"));
   }
 }
 
-TEST_CASE("console: one that was stopped says once more how to go on, at its end", "[console]") {
+TEST_CASE("console: one that was stopped says once more how to resume, at its end", "[console]") {
   nni::ExperimentStart start;
   start.directory = "runs/abcd1234";
   nni::Summary summary;
   summary.status = nni::ExperimentStatus::stopped;
-  const std::string how = "\n  to go on: tune --id abcd1234\n";
+  const std::string how = "\n  to resume: tune --id abcd1234\n";
 
-  View view;
-  static_cast<void>(view.start(start, "tune --id abcd1234", lines));
-  CHECK_THAT(view.end(summary, {}, lines), Catch::Matchers::EndsWith(how));
+  Screen screen;
+  static_cast<void>(screen.start(start, "tune --id abcd1234", lines));
+  CHECK_THAT(screen.end(summary, {}, lines), Catch::Matchers::EndsWith(how));
   summary.status = nni::ExperimentStatus::done;
-  CHECK_THAT(view.end(summary, {}, lines), !Catch::Matchers::Contains("to go on"));
+  CHECK_THAT(screen.end(summary, {}, lines), !Catch::Matchers::Contains("to resume"));
 
   start.resumable = false;
-  View forgetful;
+  Screen forgetful;
   static_cast<void>(forgetful.start(start, "tune --id abcd1234", lines));
   summary.status = nni::ExperimentStatus::stopped;
-  CHECK_THAT(forgetful.end(summary, {}, lines), !Catch::Matchers::Contains("to go on"));
+  CHECK_THAT(forgetful.end(summary, {}, lines), !Catch::Matchers::Contains("to resume"));
 }
 
 TEST_CASE("console: one that has not ended shows no time, which was recorded earlier than its trials", "[console]") {
@@ -455,48 +456,48 @@ TEST_CASE("console: a bar that is full tells of no time that is left", "[console
 }
 
 TEST_CASE("console: a log file is told of a pause", "[console]") {
-  View view;
+  Screen screen;
   Progress progress = half_way();
   progress.paused = true;
   progress.waiting_reason = "paused by the user";
 
-  CHECK(view.progress(progress, at(0ms), lines) == "nothing starts: paused by the user\n");
+  CHECK(screen.progress(progress, at(0ms), lines) == "no trial starts: paused by the user\n");
 }
 
 TEST_CASE("console: a log file is told why nothing goes on, once per reason and not too often", "[console]") {
-  View view;
+  Screen screen;
   Progress progress = half_way();
   progress.waiting = 1;
   progress.waiting_reason = "all 2 machines are full";
 
-  CHECK(view.progress(progress, at(0ms), lines) == "1 trial waiting: all 2 machines are full\n");
-  CHECK(view.progress(progress, at(30s), lines).empty());
+  CHECK(screen.progress(progress, at(0ms), lines) == "1 trial waiting: all 2 machines are full\n");
+  CHECK(screen.progress(progress, at(30s), lines).empty());
   progress.waiting_reason = "no GPU is free";
-  CHECK(view.progress(progress, at(31s), lines) == "1 trial waiting: no GPU is free\n");
+  CHECK(screen.progress(progress, at(31s), lines) == "1 trial waiting: no GPU is free\n");
   progress.waiting_reason = "all 2 machines are full";
-  CHECK(view.progress(progress, at(32s), lines).empty());
-  CHECK(view.progress(progress, at(42s), lines) == "1 trial waiting: all 2 machines are full\n");
+  CHECK(screen.progress(progress, at(32s), lines).empty());
+  CHECK(screen.progress(progress, at(42s), lines) == "1 trial waiting: all 2 machines are full\n");
 }
 
 TEST_CASE("console: a trial is the best so far only if none that was left out was better", "[console]") {
-  View view;
+  Screen screen;
   std::string all;
   for (std::uint64_t number = 1; number <= 50; ++number)
-    all += view.trial_ended(succeeded(number, "0.5"), at(0ms), lines);
-  CHECK(view.trial_ended(succeeded(51, "0.1"), at(0ms), lines).empty());
+    all += screen.trial_ended(succeeded(number, "0.5"), at(0ms), lines);
+  CHECK(screen.trial_ended(succeeded(51, "0.1"), at(0ms), lines).empty());
 
-  CHECK(view.trial_ended(succeeded(52, "0.3"), at(5s), lines).find("best so far") == std::string::npos);
-  CHECK(view.trial_ended(succeeded(53, "0.05"), at(6s), lines).find("best so far") != std::string::npos);
+  CHECK(screen.trial_ended(succeeded(52, "0.3"), at(5s), lines).find("best so far") == std::string::npos);
+  CHECK(screen.trial_ended(succeeded(53, "0.05"), at(6s), lines).find("best so far") != std::string::npos);
 }
 
 TEST_CASE("console: a log file knows the direction before the first trial has ended", "[console]") {
-  View view;
+  Screen screen;
   Progress progress;
   progress.direction = nni::maximize;
-  CHECK(view.draws(progress, at(0ms), false));
-  CHECK(view.progress(progress, at(0ms), lines).empty());
+  CHECK(screen.draws(progress, at(0ms), false));
+  CHECK(screen.progress(progress, at(0ms), lines).empty());
 
-  CHECK(view.trial_ended(succeeded(1, "0.5"), at(0ms), lines).find("best so far") != std::string::npos);
-  CHECK(view.trial_ended(succeeded(2, "0.3"), at(0ms), lines).find("best so far") == std::string::npos);
-  CHECK(view.trial_ended(succeeded(3, "0.9"), at(0ms), lines).find("best so far") != std::string::npos);
+  CHECK(screen.trial_ended(succeeded(1, "0.5"), at(0ms), lines).find("best so far") != std::string::npos);
+  CHECK(screen.trial_ended(succeeded(2, "0.3"), at(0ms), lines).find("best so far") == std::string::npos);
+  CHECK(screen.trial_ended(succeeded(3, "0.9"), at(0ms), lines).find("best so far") != std::string::npos);
 }
