@@ -1,9 +1,9 @@
-// Row `resume_latency`: an experiment in a directory, resumed if it is there, that says when all of its trials live.
+// Row `resume_latency`: an experiment in a directory, resumed if it exists, that reports when all of its trials are live.
 //
 //   resume_latency --directory DIR --trials N -- COMMAND [ARGUMENT...]
 //
 // Prints `live NANOSECONDS` (the monotonic clock) once N trials run at the same time, be they its own or adopted, and
-// `adopted COUNT` before. It goes on until it is killed, or stopped by SIGTERM.
+// `adopted COUNT` before. It runs until it is killed, or stopped by SIGTERM.
 
 #include <chrono>
 #include <cstdint>
@@ -34,11 +34,11 @@ int main(int argc, char** argv) try {
       std::move(options), nni::platforms::Local{{.launch = nni::platforms::Launch::keeper, .keeper = "/proc/self/exe"}},
       nni::datastore::Sqlite{{.directory = arguments.text("directory")}},
       nni::tuning::Random{nni::SearchSpace{nni::uniform("x", 0.0, 1.0)}, nni::seed(7)}};
-  bool told = false;
+  bool reported = false;
   nni::Observer observer;
   observer.on_start = [](const nni::ExperimentStart& start) { std::cout << "adopted " << start.adopted << std::endl; };
-  observer.on_progress = [&told, trials](const nni::Progress& progress) {
-    if (progress.running < trials || std::exchange(told, true)) return;
+  observer.on_progress = [&reported, trials](const nni::Progress& progress) {
+    if (progress.running < trials || std::exchange(reported, true)) return;
     const auto now = std::chrono::steady_clock::now().time_since_epoch();
     std::cout << "live " << std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() << std::endl;
   };

@@ -2,7 +2,7 @@
 """Joins the headers into files that need no other file of this project.
 
     scripts/amalgamate.py [OUT]         writes OUT/nni/nni.hpp and OUT/nni/nni_testing.hpp; OUT is single_include
-    scripts/amalgamate.py --check       says whether the files in single_include are what it would write
+    scripts/amalgamate.py --check       checks that the files in single_include are current
     scripts/amalgamate.py --forward DIR writes DIR/nni/**.hpp, each of which includes the joined file: with DIR before
                                         the tree in the include path, tests are compiled against it
     scripts/amalgamate.py --self-test

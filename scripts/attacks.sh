@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Attacks running programs: a keeper with running trials, and a manager with transport::Http. Strangers, trials and other
-# programs of the same user send what they should not; nothing may end, grow by more than 200 MB, or hold up an honest trial.
+# Attacks running programs: a keeper with live trials, and a manager with transport::Http. Strangers, trials and other
+# programs of the same user send invalid input; no program may end, grow by more than 200 MB, or delay an honest trial.
 #
 #   scripts/attacks.sh [--preset NAME] [--no-install] [OPTION...]
 #
@@ -8,7 +8,7 @@
 #
 #   --preset NAME   a preset of CMakePresets.json: dev (default; with assertions), asan (memory is not judged), release (the
 #                   one for figures)
-#   --no-install    takes everything as installed
+#   --no-install    skips the installation of packages
 #   OPTION          for tests/attacks/attacks.py: --only TEXT runs the attacks whose name holds the text
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Builds the benchmarks, runs them beside the peers found on this machine, and prints a table.
+# Builds the benchmarks, runs them by turns with the peers that are installed, and prints a table.
 #
 #   scripts/bench.sh [--only PATTERN] [--json FILE] [--quick] [--peers-only] [--no-install]
 #
 #   --only PATTERN   only rows whose name contains PATTERN (a shell pattern): local_trials, 'in_process*', '*.cpu'
 #   --json FILE      also writes the rows as a JSON list
-#   --quick          a tenth of the work or less: shows that everything runs, its figures are rough
-#   --peers-only     measures the peers alone, builds nothing of ours
-#   --no-install     takes the packages of the build as installed
+#   --quick          at most a tenth of the work: tests that everything runs, with rough figures
+#   --peers-only     measures the peers only, without building the benchmarks
+#   --no-install     skips the installation of packages
 #
-# benchmarks/README.md says what each row is. scripts/install_peers.sh installs the peers; a missing one leaves its row
-# without a figure and says so. NNI_BENCH_BUILD is the build folder (build/bench), NNI_BENCH_DIRECTORY the place where
-# trials leave their files (a folder in the build folder), NNI_PEERS where the peers are (~/.cache/nni-peers).
-# The exit code tells whether everything ran, never whether a goal was met.
+# benchmarks/README.md describes the rows. scripts/install_peers.sh installs the peers; the row of a missing one has a note
+# in place of a figure. NNI_BENCH_BUILD is the build folder (build/bench), NNI_BENCH_DIRECTORY the directory of the
+# trials' files (a folder in the build folder), NNI_PEERS the directory of the peers (~/.cache/nni-peers).
+# The exit code reports whether everything ran, not whether goals were met.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes the Conan package and builds a program with it, with the Boost and the SQLite of this machine in place of those of
+# Creates the Conan package and builds a program with it, with the Boost and the SQLite of this machine in place of those of
 # a registry (packaging/conan/system).
 #
 #   scripts/check_conan.sh
 #
-# Installs Conan into build/conan. It needs the whole library compiled once more, so it is no part of the check of every
+# Installs Conan into build/conan. It compiles the whole library again, so it is not part of the check of every
 # change. The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"

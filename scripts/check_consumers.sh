@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Uses the library in each of the ways its users do: installed and found by find_package (header-only and compiled), as a
+# Uses the library in every documented way: installed and found by find_package (header-only and compiled), as a
 # Debian package, by add_subdirectory, by FetchContent, and as a single header. g++.
 #
-#   scripts/check_consumers.sh [WORD...]     all ways, or those whose name holds one of the words
+#   scripts/check_consumers.sh [WORD...]     all ways, or those whose name contains one of the words
 #
 # The last line is "N passed, N failed, N skipped".
 set -uo pipefail
@@ -21,7 +21,7 @@ step() {
   [ ${#wanted[@]} = 0 ] || [ $chosen = yes ] || return 0
   if phase "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 }
-# The consumers know nothing of this project's build, so the cache is handed to them.
+# The consumers do not inherit this project's build settings, so the compiler cache is passed to them.
 launcher=() cached=()
 if command -v ccache >/dev/null; then
   launcher=("-DCMAKE_CXX_COMPILER_LAUNCHER=env;CCACHE_BASEDIR=$root;CCACHE_NOHASHDIR=1;ccache")
@@ -109,7 +109,7 @@ step "add_subdirectory" add_subdirectory_consumer
 if git rev-parse -q --verify HEAD >/dev/null 2>&1; then
   step "FetchContent, of the last commit" fetch_content_consumer
 else
-  echo "== FetchContent: skipped, because this is no git repository" && skipped=$((skipped + 1))
+  echo "== FetchContent: skipped, because this is not a git repository" && skipped=$((skipped + 1))
 fi
 step "single header: three units, one with the bodies" single_header
 step "single header: no part and each part, without optimization" scripts/single_header.sh --short

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Finds what g++ 12 miscompiles in statements with co_await (the rules are in nni/async/awaitable.hpp).
+"""Finds statements with co_await that g++ 12 miscompiles (the rules are in nni/async/awaitable.hpp).
 
 usage: check_coroutines.py [--self-test] [FILE...]      without files: all sources that git knows
 
-In the same statement as co_await there must be no braces that initialise something, no lambda that captures
+In the same statement as co_await there must be no braced initializers, no lambda that captures
 by value, and no conditional operator; and an assertion of Catch2, which names its argument twice, holds no co_await,
-because g++ then waits twice. A line with the comment "co_await-ok: REASON" is let through.
+because g++ then waits twice. A line with the comment "co_await-ok: REASON" is accepted.
 """
 import re
 import subprocess

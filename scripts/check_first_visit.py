@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs the programs of the first pages as a newcomer breaks them, and wants a sentence of each, never a crash.
+"""Runs the programs of the first pages with typical mistakes of beginners, and requires a message, never a crash.
 
 usage: check_first_visit.py BUILD [PAGE...]     without pages: README.md, the tutorial, the how-to pages
 
 BUILD is a build folder with the compiled library (build/dev). Every program that has an objective is built and run three
 more times: with a misspelled name of a parameter, with Ctrl-C before the first result, and with trials that report
-nothing. It must end by itself, with an exit code, and print something. Takes half a minute for each program.
+nothing. Each run must end on its own, with an exit code, and print a message. Takes half a minute for each program.
 """
 import pathlib
 import re

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compiles each header of include/nni alone, as the only thing that a unit includes.
+"""Compiles each header of include/nni alone, as the only include of a unit.
 
-    scripts/check_headers.py [--compiler CXX] [--jobs N] [WORD...]    all headers, or those whose path holds a word
+    scripts/check_headers.py [--compiler CXX] [--jobs N] [WORD...]    all headers, or those whose path contains a word
 
 Modes: header-only (public headers) with all components, header-only with none, compiled with all components, and compiled with none; a mode
-that differs from another one only in macros that the header and what it includes never test is not compiled again. A unit
-that passed is remembered by the hash of everything of this project that it includes, of the compiler and of the flags, in
-~/.cache/nni-headers (NNI_HEADER_CACHE), so a second run compiles only what has changed since.
+that differs from another one only in macros that the header and its includes never test is not compiled again. A unit
+that passed is cached by the hash of all its project includes, of the compiler and of the flags, in
+~/.cache/nni-headers (NNI_HEADER_CACHE), so a second run compiles only changes.
 The last line is "N passed, N failed, N skipped".
 """
 import argparse

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks who includes whom: includes point downwards only (docs/design.md, "Layers"). Also who asks what time it is: a
-limit is a span of steady time, so that a wall clock which is set changes none. And who opens files: one place does, which
-says whether links are followed.
+"""Checks the direction of includes: downwards only (docs/design.md, "Layers"). Also the uses of the wall clock: limits are
+measured in steady time, so that adjustments of the wall clock do not affect them. And the calls that open files: one place
+does, which decides whether links are followed.
 
 usage: check_layers.py [--self-test] [ROOT]
 """
@@ -114,7 +114,7 @@ def check(root):
             count += 1
     for file in sorted((root / "src").rglob("*.cpp")):
         if OPENS.search(file.read_text()):
-            print(f"{file.relative_to(root)}: opens files by itself: nni/files/open.hpp does that")
+            print(f"{file.relative_to(root)}: opens files directly; use nni/files/open.hpp")
             count += 1
     sources = (root / "src").glob("*.cpp")
     compiled = {name for file in sources for name in INCLUDE.findall(file.read_text())}

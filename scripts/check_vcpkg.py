@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Checks the vcpkg port as far as can be without vcpkg.
+"""Checks the vcpkg port as far as possible without vcpkg.
 
     scripts/check_vcpkg.py
 
 The manifest against the documented form (fields, names, versions, features); the portfile by running it with CMake, where
-the functions of vcpkg are stand-ins with their documented parameters: they write down what they are called with, and
+the functions of vcpkg are stubs with their documented parameters: they record their arguments, and
 vcpkg_cmake_configure configures this project with the packages of this machine. Nothing is built, and no port of vcpkg is
-looked at. The last line is "N passed, N failed, N skipped".
+read. The last line is "N passed, N failed, N skipped".
 """
 import json
 import pathlib

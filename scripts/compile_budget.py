@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what it costs to compile a small program that uses the library.
+"""Measures the compile time of small programs that use the library.
 
     scripts/compile_budget.py [--rounds N] [--compiler CXX] [--json FILE]
 
@@ -8,7 +8,7 @@ Prints seconds of processor time (user, best of N; 3) and peak memory of the com
 Boost headers as the quickstart in that mode and does one co_spawn, one timer, one channel and one JSON parse. A ratio is
 a figure beside its baseline, measured by turns.
 
-The exit code says whether everything compiled, never whether a goal was met.
+The exit code reports whether everything compiled, not whether goals were met.
 """
 import argparse
 import json

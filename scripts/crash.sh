@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Kills managers and keepers of experiments, resumes them, and checks that nothing was lost or done twice.
+# Kills managers and keepers of experiments, resumes them, and checks that nothing was lost or duplicated.
 #
 #   scripts/crash.sh [--preset NAME] [--full] [--no-install] [OPTION...]
 #
 # Every named point at its first, second and a random passage, 60 kills at random times, each fault of tests/crash/faults.py
-# twice, and three programs with a broken promise that have to be caught. Managers keep SQLite files and journals in turn. The last line is "N passed, N failed, N
-# skipped"; the counts are in crash.json in the build folder.
+# twice, and three programs with a broken promise that have to be detected. Managers use SQLite and journals by turns. The last
+# line is "N passed, N failed, N skipped"; the counts are in crash.json in the build folder.
 #
 #   --preset NAME   a preset of CMakePresets.json: asan (default), dev, header-only, release, clang
 #   --full          350 random kills instead: 200 of the manager, 50 each of the keeper, of both, and while resuming; each
 #                   fault twelve times
-#   --no-install    takes everything as installed
-#   OPTION          for tests/crash/crash.py: --seed N repeats a run, --only TEXT runs the jobs whose name holds the text,
-#                   --jobs N says how many at a time, --keep leaves their directories
+#   --no-install    skips the installation of packages
+#   OPTION          for tests/crash/crash.py: --seed N repeats a run, --only TEXT runs the jobs whose name contains the text,
+#                   --jobs N sets the number of concurrent jobs, --keep leaves their directories
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 

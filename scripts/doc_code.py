@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Takes the programs out of the documents, so that the tests compile and run what readers copy.
+"""Extracts the programs of the documents, so that the tests compile and run them.
 
     scripts/doc_code.py OUT PAGE...
     scripts/doc_code.py --lines NAME PAGE FILE MOST   prints "NAME: lines of FILE", fails above MOST

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Says which names in the documents, and in the comments of the headers, stand for nothing.
+"""Lists unknown names in the documents and in the comments of the headers.
 
     scripts/doc_names.py [--self-test]
 
-A name with colons, nni::Experiment or `tuning::Tpe`, and a call, `run()`, have to be words of the code; a path such as
-docs/tutorial.md, nni/trial.hpp or `tests/crash/oracle.py` has to be a file that git knows, or a program that a page
-holds. Called by scripts/docs.sh.
+A name with colons, nni::Experiment or `tuning::Tpe`, and a call, `run()`, have to occur in the code; a path such as
+docs/tutorial.md, nni/trial.hpp or `tests/crash/oracle.py` has to be a tracked file, or a program of a
+page. Called by scripts/docs.sh.
 """
 import pathlib
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prepares the input of Doxygen, and checks the links of what it made. Called by scripts/docs.sh.
+"""Prepares the input of Doxygen, and checks the links of its output. Called by scripts/docs.sh.
 
     scripts/doc_site.py prepare OUT      documents and public headers, the layout and the frame of the pages
     scripts/doc_site.py mend SITE              what Doxygen gets wrong

@@ -4,8 +4,8 @@
 #   scripts/docs.sh [--external]     also follow links that leave the site
 #
 # Doxygen with the theme doxygen-awesome, both from Debian: one tool reads headers and pages, knows concepts, searches
-# without a server, says what has no comment, and takes seconds. A warning, a broken link, a name that stands for nothing, or
-# a symbol that does not say what it is fails the build; the last also in the folders that are no part of the site.
+# without a server, reports undocumented symbols, and takes seconds. A warning, a broken link, an unknown name, or
+# an undocumented symbol fails the build; the last also in the folders that are not part of the site.
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root" || exit 1
@@ -36,7 +36,7 @@ count=$(grep -c 'warning:\|error:' "$warnings")
 echo "doxygen: $count warnings"
 status=0
 [ "$count" = 0 ] || status=1
-# What counts as documented is the same in all folders; only that not all of them are shown.
+# The rules for comments apply in all folders, although the site does not show all of them.
 all=$root/build/site-symbols
 rm -rf "$all"
 { cat docs/Doxyfile && printf '%s\n' 'GENERATE_HTML = NO' "XML_OUTPUT = $all" 'EXCLUDE_PATTERNS = *_inl.hpp */detail/*'; } |

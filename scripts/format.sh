@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Checks the form of all tracked sources, or repairs it.
+# Checks the format of all tracked sources, or fixes it.
 #
 #   scripts/format.sh [--fix]
 #
-# C++ is laid out by clang-format 19 with the settings in .clang-format; text is ASCII without trailing blanks and
+# C++ is formatted by clang-format 19 with the settings in .clang-format; text is ASCII without trailing blanks and
 # ends with a newline; shell scripts have to parse.
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -30,10 +30,10 @@ fi
 
 text=$(git ls-files -- '*.hpp' '*.cpp' '*.c' '*.py' '*.sh' '*.md' '*.txt' '*.cmake' '*.json' '.ci/run' | xargs ls -d 2>/dev/null)
 if grep -nP '[^\x00-\x7F]' $text; then
-  echo "format: only ASCII, please" && status=1
+  echo "format: non-ASCII characters" && status=1
 fi
 if grep -nE '[ 	]+$' $text; then
-  echo "format: blanks at the end of a line" && status=1
+  echo "format: trailing blanks" && status=1
 fi
 for file in $text; do
   [ -z "$(tail -c 1 "$file")" ] || { echo "$file: no newline at the end" && status=1; }

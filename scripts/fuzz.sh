@@ -3,8 +3,8 @@
 #
 #   scripts/fuzz.sh [SECONDS] [TARGET...]     SECONDS of processor time for each target, by default 120; by default all targets
 #
-# Corpora grow in build/fuzz/corpus/TARGET, beside the seeds of tests/fuzz/seeds/TARGET. An input that breaks a promise is left
-# in build/fuzz/TARGET.crash-..., and the program build/fuzz/TARGET repeats it: build/fuzz/TARGET FILE.
+# Corpora grow in build/fuzz/corpus/TARGET, beside the seeds of tests/fuzz/seeds/TARGET. An input that breaks a promise is saved
+# in build/fuzz/TARGET.crash-..., and build/fuzz/TARGET reproduces it: build/fuzz/TARGET FILE.
 # The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"

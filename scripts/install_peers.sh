@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs what the benchmarks are measured against; benchmarks/README.md says what each is for.
+# Installs the peers of the benchmarks; benchmarks/README.md describes them.
 #
 #   scripts/install_peers.sh [--with-nni]
 #
 # The Python peers go into a virtual environment under $NNI_PEERS (default ~/.cache/nni-peers), GNU parallel comes from
-# the distribution. Running it again is cheap: an environment that was made from the same list is left alone.
+# the distribution. Running it again is cheap: an environment from the same list is not rebuilt.
 #
-#   --with-nni   also NNI 3.0 itself (700 MB), whose Python trial library is measured beside our channel
+#   --with-nni   also NNI 3.0 itself (700 MB), whose Python trial library is measured too
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

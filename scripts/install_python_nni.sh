@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes the Python environment with NNI 3.0 that the Python trials of tests and examples run in, and prints the path of
+# Installs the Python environment with NNI 3.0 for the Python trials of tests and examples, and prints the path of
 # its interpreter.
 #
 #   scripts/install_python_nni.sh
 #
-# It is made once, under ~/.cache/nni-peers or $NNI_PEERS, in about 30 s, and takes 700 MB. With NNI_PYTHON_ENV it is
-# made in that directory instead. scripts/test.sh does the same by itself.
+# It is installed once, under ~/.cache/nni-peers or $NNI_PEERS, in about 30 s, and takes 700 MB. NNI_PYTHON_ENV
+# selects another directory. scripts/test.sh installs it automatically.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

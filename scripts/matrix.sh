@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The checks that take too long for every change; .ci/run has their short forms. Run it by hand.
+# The checks that take too long for every change; .ci/run has their short forms. Run it manually.
 #
-#   scripts/matrix.sh [ROW...]      all rows, or those whose name holds one of the words
+#   scripts/matrix.sh [ROW...]      all rows, or those whose name contains one of the words
 #
 # The last line is "N passed, N failed, N skipped". The counts that docs/reliability.md quotes are in build/asan/*.json.
 set -uo pipefail

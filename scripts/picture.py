@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws what a command shows on a terminal, as SVG, for the documents.
+"""Renders the terminal output of a command as SVG, for the documents.
 
     scripts/picture.py --out docs/images/run.svg [--size 110x24] [--when REGEX] [--title TITLE] -- COMMAND [ARGUMENT...]
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Compiles and runs the library with other compilers, standard libraries and Boosts than those of daily work.
+# Compiles and runs the library with other compilers, standard libraries and versions of Boost.
 #
 #   scripts/portability.sh ROW...
 #
 #   libcxx         clang 19 with libc++: the single header, all parts, three units, no warning; a program of a user runs
 #   libstdcxx      the same with libstdc++
-#   optimised      the same with g++ at -O2, where the compiler sees more and warns of more
+#   optimised      the same with g++ at -O2, which enables more warnings
 #   debian13 BOOST the same with g++ 14 and Boost BOOST (1.83, 1.88) in a Debian 13 root; then the unit tests of core, async and
 #                  session are built there, warning-free, with Debian 13's Catch2, and run
 #   tidy           clang-tidy 19 with the checks of .clang-tidy over every source file, bodies and headers with them
 #
-# The root is made by debootstrap in ~/.cache/nni-debian13 (NNI_DEBIAN13), needs an administrator and 1.5 GB, and is used
-# again. What cannot be had is skipped, and fails where NNI_REQUIRE_PEERS=1. The last line is "N passed, N failed, N skipped".
+# The root is made by debootstrap in ~/.cache/nni-debian13 (NNI_DEBIAN13), needs root and 1.5 GB, and is
+# reused. A missing tool skips a row, or fails it with NNI_REQUIRE_PEERS=1. The last line is "N passed, N failed, N skipped".
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root" || exit 1

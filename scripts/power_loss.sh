@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Lays out what a disk may hold after a loss of power, many times, and opens every store and spool on it.
+# Simulates the possible contents of a disk after a loss of power, many times, and opens every store and spool on them.
 #
 #   scripts/power_loss.sh [--preset NAME] [--images N] [--no-install]
 #
-# Each test that has the tag [power] looks at N images (1,000) and prints a line with its seed and its counts. The lines
+# Each test with the tag [power] checks N images (1,000) and prints a line with its seed and its counts. The lines
 # are in power_loss.txt in the build folder, the counts in power_loss.json; the last line is "N passed, N failed,
 # N skipped".
 set -uo pipefail

@@ -3,11 +3,11 @@
 #
 #   scripts/quickstart.sh [--no-install] [--verbose] [ARGUMENTS OF nni-digits...]
 #
-# Installs what is missing (Debian packages, with sudo unless you are root), configures an optimised build in
-# build/quickstart, builds the three programs that the job needs, and runs it. Whatever else you pass goes to
+# Installs what is missing (Debian packages, with sudo unless you are root), configures an optimized build in
+# build/quickstart, builds three programs, and runs the example. All other arguments are passed to
 # nni-digits; `scripts/quickstart.sh --help` shows its options as well, once it is built.
 #
-#   --no-install   take everything as installed
+#   --no-install   skip the installation of packages
 #   --verbose      show the output of every step
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Compiles a program with the single header in every mode that docs/packaging.md names, links it and runs it: no part, each
-# part, and all parts; at -O0, where the linker sees every function, and at -O2; without and with NDEBUG; g++ and clang 19.
+# Compiles, links and runs a program with the single header in every mode of docs/packaging.md: no component, each one,
+# and all of them; at -O0, where the linker sees every function, and at -O2; without and with NDEBUG; g++ and clang 19.
 #
-#   scripts/single_header.sh [--short]    all 40 modes, or the five that differ most (.ci/run, by check_consumers.sh)
+#   scripts/single_header.sh [--short]    all 40 modes, or the five most different ones (.ci/run, by check_consumers.sh)
 #
 # The last line is "N passed, N failed, N skipped".
 set -uo pipefail

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Runs random experiments with random operations and faults under AddressSanitizer, and checks what must always hold.
+# Runs random experiments with random operations and faults under AddressSanitizer, and checks invariants.
 #
 #   scripts/soak.sh [MINUTES] [--seed N] [--round K] [--preset NAME] [--no-install]
 #
-# A round draws space, tuner, store, limits and what is done to it from its seed: changes while it runs, pauses,
-# cancels, stops, resumes, a call of the store that fails once. Every fifth round or so is one of local trials: its
+# The seed of a round determines space, tuner, store, limits and operations: changes at run time, pauses,
+# cancels, stops, resumes, a failing call of the store. About every fifth round has local trials: its
 # manager or keeper is killed, frozen, or loses its socket or program, and it is resumed with another tuner, concurrency or
-# budget. The table at the end says how
-# often each invariant was checked. The first that does not hold ends it, with the seed and the round. The last line is
+# budget. The table at the end counts the checks of each
+# invariant. The first violation ends the run and prints the seed and the round. The last line is
 # "N passed, N failed, N skipped".
 #
-#   MINUTES         how long; 1
-#   --seed N        draws the rounds of an earlier run again; otherwise a fresh seed, which is printed
+#   MINUTES         duration; default 1
+#   --seed N        repeats the rounds of an earlier run; by default a random seed, which is printed
 #   --round K       only this round of the seed
 #   --preset NAME   a preset of CMakePresets.json: asan (default), dev, header-only, release, tsan, clang
-#   --no-install    takes everything as installed
+#   --no-install    skips the installation of packages
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -23,7 +23,7 @@ own_option() {
   local value
   case $1 in
     --seed | --round) value=$(value_of "$@") && options+=("$1" "$value") && used=2 || exit ;;
-    *[!0-9]* | '') die "'$1' is no number of minutes; see --help" ;;
+    *[!0-9]* | '') die "'$1' is not a number of minutes; see --help" ;;
     *) minutes=$1 ;;
   esac
 }

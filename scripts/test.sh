@@ -4,13 +4,13 @@
 #   scripts/test.sh [--preset NAME] [--label LABEL] [--only REGEX] [--no-install] [--verbose]
 #
 # Installs what is missing (Debian packages; a Python environment under ~/.cache/nni-peers), configures, builds, runs
-# the tests and says which failed and which were skipped, and why. The last line is "N passed, N failed, N skipped";
+# the tests and lists failed and skipped ones with the reasons. The last line is "N passed, N failed, N skipped";
 # the exit code is 0 only when nothing failed.
 #
 #   --preset NAME   a preset of CMakePresets.json: dev (default), asan, tsan, header-only, release, clang
 #   --label LABEL   only tests with this label: unit, behaviour, wire, threads, python
-#   --only REGEX    only tests whose name matches; everything is built all the same
-#   --no-install    take everything as installed
+#   --only REGEX    only tests whose name matches; everything is still built
+#   --no-install    skip the installation of packages
 #   --verbose       show the output of every step
 #
 # NNI_REQUIRE_PEERS=1 makes a missing counterpart a failure instead of a skip.

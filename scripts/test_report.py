@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Says what a CTest run found: one line for each test program, failures with their output, skips with their reason.
+"""Summarizes a CTest run: one line for each test program, failures with their output, skips with their reason.
 
 usage: test_report.py JUNIT_FILE CTEST_EXIT_CODE
 
