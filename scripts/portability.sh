@@ -6,8 +6,8 @@
 #   libcxx         clang 19 with libc++: the single header, all parts, three units, no warning; a program of a user runs
 #   libstdcxx      the same with libstdc++
 #   optimised      the same with g++ at -O2, which enables more warnings
-#   debian13 BOOST the same with g++ 14 and Boost BOOST (1.83, 1.88) in a Debian 13 root; then the unit tests of core, async and
-#                  session are built there, warning-free, with Debian 13's Catch2, and run
+#   debian13 BOOST the same with g++ 14 and Boost BOOST (1.83, 1.88) in a Debian 13 root; then the unit tests of async, core, ledger
+#                  and space are built there, warning-free, with Debian 13's Catch2, and run
 #   tidy           clang-tidy 19 with the checks of .clang-tidy over every source file, bodies and headers with them
 #
 # The root is made by debootstrap in ~/.cache/nni-debian13 (NNI_DEBIAN13), needs root and 1.5 GB, and is
@@ -84,7 +84,7 @@ make_root() {
 }
 row_debian13() {
   local boost=${1:?"debian13 needs a version of Boost"} base=${NNI_DEBIAN13:-${XDG_CACHE_HOME:-$HOME/.cache}/nni-debian13}
-  local areas=(async core session) targets=() area
+  local areas=(async core ledger space) targets=() area
   need debootstrap util-linux || return
   [ "$(id -u)" = 0 ] || { missing "a Debian 13 root: only root can make and enter it" && return 1; }
   if ! [ -e "$base/complete" ]; then
