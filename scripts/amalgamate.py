@@ -37,7 +37,7 @@ PROLOGUE = """\
 //   NNI_LINKS_BOOST_JSON the program links Boost.JSON or compiles it elsewhere: NNI_IMPLEMENTATION leaves it out
 //   BOOST_ASIO_SEPARATE_COMPILATION   NNI_IMPLEMENTATION compiles Asio too, unless NNI_LINKS_BOOST_ASIO is defined
 //
-{licence}
+{license}
 #pragma once
 
 #if !defined(NNI_HEADER_ONLY) && !defined(NNI_SEPARATE_COMPILATION)
@@ -53,7 +53,7 @@ TESTING_PROLOGUE = """\
 // nni for C++, {version}: the conformance suites and test tools (include/nni/testing) in one file. Made by
 // scripts/amalgamate.py; do not edit it. The file that defines NNI_IMPLEMENTATION includes it too.
 //
-{licence}
+{license}
 #pragma once
 
 #include "nni.hpp"
@@ -215,8 +215,8 @@ def join(sources, frame):
 
 def frame_of(root):
     numbers = re.findall(r"#define NNI_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", (root / "include/nni/version.hpp").read_text())
-    licence = "".join(f"// {line}".rstrip() + "\n" for line in (root / "LICENSE").read_text().strip().splitlines())
-    return {"version": ".".join(numbers), "licence": licence}
+    license = "".join(f"// {line}".rstrip() + "\n" for line in (root / "LICENSE").read_text().strip().splitlines())
+    return {"version": ".".join(numbers), "license": license}
 
 
 def outputs(root):
@@ -256,7 +256,7 @@ def forward(root, folder):
 
 
 def self_test():
-    frame = {"version": "1.2.3", "licence": "// free\n"}
+    frame = {"version": "1.2.3", "license": "// free\n"}
 
     def texts(**files):
         names = {"nni/" + name.replace("__", "/").replace("_h", ".hpp").replace("_i", "_inl.hpp"): text

@@ -7,8 +7,8 @@
 Every namespace, type, concept, function, variable and enumerator needs a comment. A function of several parameters has to
 explain each of them: by @param, by its name in a sentence, or by a type and a name that need no words (`RunId run`,
 `std::string_view text`; see `is_self_explanatory`). Of a single parameter the sentence is enough. A parameter is never
-named by a pronoun (`what`, `which`, `when`). Default constructors, destructors, copies, moves and operations that a concept
-requires need no comment. "As ..." and "The same ..." refer to the function above. The heading of a group (@name) stands
+named by a pronoun (`what`, `which`, `when`). Constructors whose parameters explain themselves, destructors, copies, moves and
+operations that a concept requires need no comment. "As ..." and "The same ..." refer to the function above. The heading of a group (@name) stands
 for its members, and a class may explain a parameter of its members once, in code letters.
 """
 import pathlib
@@ -29,6 +29,10 @@ BY_TYPE = {
     "prefix": {"string", "string_view", "char"},
     "json": {"string", "string_view", "value", "object", "event"},
     "bytes": {"string_view", "span", "string"},
+    "explanation": {"string", "string_view"},
+    "values": {"Parameters"},
+    "value": {"Metric"},
+    "granted": {"Placement"},
     "a": {"double"}, "b": {"double"}, "x": {"double"},
     "at": {"TimePoint", "SteadyPoint"},
     "deadline": {"TimePoint", "SteadyPoint"},
@@ -89,13 +93,15 @@ def problems_of(kind, owner, member, heading, common):
     name, text = f"{owner}::{member.findtext('name')}", words(member) or heading
     if is_special(owner, member):
         return
-    yield name, None if text else "has no comment"
+    types = {parameter.findtext("declname"): "".join(parameter.find("type").itertext())
+             for parameter in member.findall("param") if parameter.findtext("declname")}
+    is_constructor = member.findtext("name") == re.sub(r"<.*", "", owner).rsplit("::", 1)[-1]
+    if not (is_constructor and all(is_self_explanatory(type_name, one) for one, type_name in types.items())):
+        yield name, None if text else "has no comment"
     for value in member.findall("enumvalue"):
         yield f"{name}::{value.findtext('name')}", None if words(value) else "has no comment"
     if kind != "function" or text.startswith(("As ", "The same")) or "::operator" in name:
         return
-    types = {parameter.findtext("declname"): "".join(parameter.find("type").itertext())
-             for parameter in member.findall("param") if parameter.findtext("declname")}
     lists = [one for one in member.iter("parameterlist") if one.get("kind") == "param"]
     listed = {parameter.text for one in lists for parameter in one.iter("parametername")}
     for parameter in types:

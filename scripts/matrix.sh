@@ -25,7 +25,7 @@ row "clang 19: each header alone, in four modes" scripts/check_headers.py --comp
 row "clang 19, ASan+UBSan: fuzz targets, two processor minutes each" scripts/fuzz.sh 120
 row "clang 19, libc++: single header" scripts/portability.sh libcxx
 row "clang 19, libstdc++: single header" scripts/portability.sh libstdcxx
-row "gcc 12, -O2: single header, warnings are errors" scripts/portability.sh optimised
+row "gcc 12, -O2: single header, warnings are errors" scripts/portability.sh optimized
 row "gcc 14, Boost 1.83, Debian 13: single header, unit tests" scripts/portability.sh debian13 1.83
 row "gcc 14, Boost 1.88, Debian 13: single header, unit tests" scripts/portability.sh debian13 1.88
 row "clang-tidy 19: the checks of .clang-tidy" scripts/portability.sh tidy

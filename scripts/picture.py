@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-COLOURS = {"brown": "yellow"}
+COLORS = {"brown": "yellow"}
 
 
 def show(command, columns, lines, when):
@@ -58,12 +58,12 @@ def draw(screen):
         row = Text()
         for x in range(screen.columns):
             cell = screen.buffer[y][x]
-            colour = COLOURS.get(cell.fg, cell.fg)
-            if re.fullmatch("[0-9a-f]{6}", colour):
-                colour = "#" + colour
-            elif colour.startswith("bright"):
-                colour = "bright_" + colour.removeprefix("bright")
-            style = Style(color=None if colour == "default" else colour, bold=cell.bold, reverse=cell.reverse)
+            color = COLORS.get(cell.fg, cell.fg)
+            if re.fullmatch("[0-9a-f]{6}", color):
+                color = "#" + color
+            elif color.startswith("bright"):
+                color = "bright_" + color.removeprefix("bright")
+            style = Style(color=None if color == "default" else color, bold=cell.bold, reverse=cell.reverse)
             row.append(cell.data, style)
         row.rstrip()
         rows.append(row)

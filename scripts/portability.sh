@@ -5,7 +5,7 @@
 #
 #   libcxx         clang 19 with libc++: the single header, all parts, three units, no warning; a program of a user runs
 #   libstdcxx      the same with libstdc++
-#   optimised      the same with g++ at -O2, which enables more warnings
+#   optimized      the same with g++ at -O2, which enables more warnings
 #   debian13 BOOST the same with g++ 14 and Boost BOOST (1.83, 1.88) in a Debian 13 root; then the unit tests of async, core, ledger
 #                  and space are built there, warning-free, with Debian 13's Catch2, and run
 #   tidy           clang-tidy 19 with the checks of .clang-tidy over every source file, bodies and headers with them
@@ -66,7 +66,7 @@ row_libstdcxx() {
   need clang-19 && fresh "$work/libstdcxx" &&
     single_program "$work/libstdcxx" -- "${cached[@]}" clang++-19 "${warnings[@]}" -Wno-sign-conversion
 }
-row_optimised() { fresh "$work/optimised" && single_program "$work/optimised" -- "${cached[@]}" g++ -O2 "${warnings[@]}"; }
+row_optimized() { fresh "$work/optimized" && single_program "$work/optimized" -- "${cached[@]}" g++ -O2 "${warnings[@]}"; }
 
 # in_root COMMAND...: in the Debian 13 root, with /proc, this tree at /nni (not to be written to), and its build at /build;
 # what is mounted is gone with the command.
