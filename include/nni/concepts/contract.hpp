@@ -25,8 +25,9 @@
 
 // The part of a concept that asks for an operation.
 #define NNI_AND_HAS(Promise, Result, Name, Parameters, Const, Noexcept) \
-  && requires {                                                         \
-    { NNI_CALL(Name, Parameters, Const) } Noexcept -> std::same_as<Result>; \
+  &&requires {                                                          \
+    { NNI_CALL(Name, Parameters, Const) }                               \
+    Noexcept->std::same_as<Result>;                                     \
   }
 
 // NOLINTEND(bugprone-macro-parentheses)
