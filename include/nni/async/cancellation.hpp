@@ -44,7 +44,6 @@ template <class T>
 ///
 /// The clean-up runs after a result, an exception and a cancellation. If both throw, the work's exception is rethrown.
 ///
-/// @param work      the work
 /// @param clean_up  built before the work starts, started after it ended
 /// @returns         the work's result
 template <class T>

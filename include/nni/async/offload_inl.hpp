@@ -15,6 +15,7 @@ namespace nni::async::detail {
 
 NNI_INLINE void BlockingCall::execute() noexcept {
   try {
+    // Exactly one of this and `on_cancel` leaves the state `queued`.
     State expected = State::queued;
     if (!state_.compare_exchange_strong(expected, State::running))
       throw boost::system::system_error(boost::asio::error::operation_aborted, "offload");
@@ -27,6 +28,7 @@ NNI_INLINE void BlockingCall::execute() noexcept {
 NNI_INLINE void BlockingCall::on_cancel() {
   State expected = State::queued;
   if (state_.compare_exchange_strong(expected, State::abandoned)) return;
+  // The hook runs once, even if the caller is canceled repeatedly.
   if (expected == State::running && !std::exchange(interrupted_, true)) interrupt();
 }
 

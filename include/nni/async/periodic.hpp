@@ -31,8 +31,6 @@ struct PeriodicOptions {
 /// @endcode
 class periodic {
  public:
-  /// @param clock    measures the interval
-  /// @param options  interval and jitter
   /// @throws nni::ConfigError  if an option is out of range
   periodic(ClockRef clock, PeriodicOptions options);
 

@@ -44,6 +44,7 @@ NNI_INLINE awaitable<void> periodic::next() {
     auto first = race(clock_.sleep_until(due), wake_.wait());
     co_await std::move(first);
   }
+  // After an early or a late round the grid restarts now; otherwise the next point follows from the last, without drift.
   const bool new_grid = std::exchange(woken_, false) || late;
   last_ = new_grid ? clock_.steady_now() : due;
 }

@@ -7,6 +7,7 @@
 namespace nni::async::detail {
 
 NNI_LAZY_BODY void Race::start(std::size_t index, awaitable<void> child) {
+  // The first child may have ended inside its own start.
   if (winner_ != nobody || cancelled_) return;
   ++running_;
   children_[index].start(executor_, std::move(child), [this](const std::exception_ptr&) {
@@ -17,6 +18,7 @@ NNI_LAZY_BODY void Race::start(std::size_t index, awaitable<void> child) {
 
 NNI_INLINE void Race::ended(std::size_t index, bool gave_up) {
   if (winner_ != nobody || (cancelled_ && gave_up)) return;
+  // The loser is canceled in this very step, before it can take a value for a finished race.
   winner_ = index;
   if (!cancelled_) children_[1 - index].cancel();
 }

@@ -32,8 +32,9 @@ NNI_INLINE StopSignalState& stop_signal_state() noexcept {
 
 extern "C" inline void nni_on_stop_signal(int) {
   StopSignalState& state = stop_signal_state();
+  // A handler interrupts arbitrary code, so it must leave errno unchanged.
   const int error_before = errno;
-  if (state.seen.fetch_add(1) > 0) ::_exit(130);
+  if (state.seen.fetch_add(1) > 0) ::_exit(130);  // 128 + SIGINT, as shells report it
   const char byte = 0;
   [[maybe_unused]] const auto written = ::write(state.pipe.load(), &byte, 1);
   errno = error_before;
@@ -62,7 +63,7 @@ class Runtime::StopSignals {
 
     struct sigaction action{};
     action.sa_handler = &detail::nni_on_stop_signal;
-    action.sa_flags = SA_RESTART;
+    action.sa_flags = SA_RESTART;  // blocking calls of the user's threads must not fail with EINTR
     ::sigemptyset(&action.sa_mask);
     ::sigaction(SIGINT, &action, &interrupt_before_);
     ::sigaction(SIGTERM, &action, &terminate_before_);
@@ -94,6 +95,7 @@ namespace detail {
 
 NNI_INLINE std::size_t pool_size(std::size_t wanted) noexcept {
   if (wanted > 0) return wanted;
+  // Blocking calls mostly wait for disks and networks: a few threads suffice, but a single one would serialize them.
   return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 2, 8);
 }
 

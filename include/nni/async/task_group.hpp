@@ -21,10 +21,8 @@ namespace nni::async {
 /// of the program (asserted); the destructor cancels and detaches them.
 class task_group {
  public:
-  /// @param executor  of the children
   explicit task_group(boost::asio::any_io_executor executor);
 
-  /// @param context  provides the executor
   explicit task_group(Context& context) : task_group(context.executor()) {}
 
   task_group(const task_group&) = delete;

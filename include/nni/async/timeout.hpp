@@ -47,7 +47,6 @@ class Alarm {
 /// returned.
 ///
 /// @param clock      measures the limit
-/// @param work       the operation
 /// @param limit      time from now on
 /// @param operation  name of the operation, before the message: "connecting to 10.0.0.4:22"
 /// @throws nni::Error  `Errc::timed_out` at the limit
@@ -80,7 +79,6 @@ template <class T>
 
 /// Runs work with a timeout in real time.
 /// @param work       canceled at the limit
-/// @param limit      from now on
 /// @param operation  name of the operation, before the message
 template <class T>
 [[nodiscard]] awaitable<T> with_timeout(awaitable<T> work, Duration limit, std::string operation = {}) {

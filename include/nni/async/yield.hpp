@@ -20,7 +20,6 @@ namespace nni::async {
 /// }
 /// @endcode
 ///
-/// @param executor  of the caller
 /// @throws boost::system::system_error  `operation_aborted` when canceled
 NNI_LAZY [[nodiscard]] awaitable<void> yield(boost::asio::any_io_executor executor);
 

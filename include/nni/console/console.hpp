@@ -36,7 +36,6 @@ struct ConsoleOptions {
 /// not redrawn and lines are buffered, up to a megabyte. Only the closing text waits. Copies share their state.
 class ConsoleObserver {
  public:
-  /// @param options  output and appearance
   explicit ConsoleObserver(ConsoleOptions options = {});
 
   /// Converts to the hooks of `Experiment::observe`.
@@ -72,7 +71,6 @@ namespace console {
 
 /// Writes the closing text of an experiment, for instance of one that was opened read-only.
 /// @param summary  as returned by `Experiment::run`
-/// @param options  output and appearance
 void print_summary(const Summary& summary, const ConsoleOptions& options = {});
 
 }  // namespace console

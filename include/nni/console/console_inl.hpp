@@ -160,12 +160,12 @@ NNI_INLINE ConsoleObserver::operator Observer() const {
 }
 
 NNI_INLINE void ConsoleObserver::on_start(const ExperimentStart& start) {
-  std::string how;
+  std::string command;
   if (state_->options.how_to_resume)
-    how = state_->options.how_to_resume(start);
+    command = state_->options.how_to_resume(start);
   else
-    how = ".id = \"" + start.id.value + "\", .resume = nni::Resume::if_exists";
-  state_->output.write(state_->screen.start(start, how, state_->style));
+    command = ".id = \"" + start.id.value + "\", .resume = nni::Resume::if_exists";
+  state_->output.write(state_->screen.start(start, command, state_->style));
 }
 
 NNI_INLINE void ConsoleObserver::on_trial_ended(const TrialJobDetail& trial) {

@@ -47,7 +47,6 @@ struct Excerpt {
 
 /// Returns the live block: a bar with counts, time and estimate; trials by state; the best so far; why trials wait.
 /// @param progress  state of the experiment
-/// @param name      of the experiment
 /// @param style     capabilities of the output
 /// @returns         lines without their ends, at most `style.columns - 1` wide and fewer than `style.rows`
 [[nodiscard]] std::vector<std::string> render_progress(

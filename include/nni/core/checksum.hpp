@@ -29,7 +29,6 @@ inline constexpr Crc32cTables crc32c_tables;
 
 /// Returns the CRC-32C (Castagnoli) of some bytes.
 ///
-/// @param bytes  input
 /// @param seed   the result for the preceding bytes; 0 at the start
 /// Source: RFC 3720, appendix B.4, which also gives the values that the tests check.
 [[nodiscard]] constexpr std::uint32_t crc32c(std::string_view bytes, std::uint32_t seed = 0) noexcept {

@@ -46,7 +46,7 @@ NNI_INLINE const char* end_of_decimal(const char* first, const char* last, std::
   return behind == exponent ? end : behind;
 }
 
-// The C library's reader, told not to look at the locale of the program.
+// The C library's parser, independent of the locale of the program.
 NNI_INLINE std::from_chars_result read_decimal_slowly(
     const char* first, const char* last, double& value, std::chars_format form) {
   static const locale_t plain = ::newlocale(LC_ALL_MASK, "C", nullptr);

@@ -75,7 +75,6 @@ inline constexpr ParameterId imported_parameter{~std::uint64_t{0}};
 class JobId {
  public:
   JobId() = default;
-  /// @param text  the platform's identifier
   explicit JobId(std::string text) : value(std::move(text)) {}
 
   /// Returns true when there is no job.
@@ -89,7 +88,6 @@ class JobId {
 class EnvironmentId {
  public:
   EnvironmentId() = default;
-  /// @param text  the platform's identifier
   explicit EnvironmentId(std::string text) : value(std::move(text)) {}
 
   friend auto operator<=>(const EnvironmentId&, const EnvironmentId&) = default;

@@ -42,11 +42,11 @@ inline constexpr std::string_view id_letters = "abcdefghijklmnopqrstuvwxyz012345
 }  // namespace detail
 
 NNI_INLINE ExperimentId ExperimentId::random() {
-  // Not with `CounterRandom`, whose header needs this one.
+  // Does not use `random_seed`, whose header includes this one.
   std::uint64_t bits = 0;
   if (::getentropy(&bits, sizeof bits) != 0)
-    throw Error(Errc::internal, "the system has no source of randomness (getentropy)");
-  // 26 * 36^7 texts are 2^41: the remainder prefers none of them by more than 2^-23.
+    throw Error(Errc::internal, "the system provides no random numbers (getentropy failed)");
+  // There are 26 * 36^7, about 2^41, texts; the bias of the remainder is below 2^-23.
   std::string text(1, detail::id_letters[bits % 26]);
   for (bits /= 26; text.size() < 8; bits /= 36) text += detail::id_letters[bits % 36];
   return ExperimentId{std::move(text)};

@@ -19,7 +19,6 @@ namespace json = boost::json;
 /// The parser of Boost.JSON is faster, but up to release 1.84 the last bit of many numbers is wrong: a trial would
 /// compute with another value than its tuner chose.
 ///
-/// @param text     one JSON value
 /// @param failure  set if the text is not JSON
 /// @returns        the value, null on failure
 [[nodiscard]] boost::json::value parse_json(std::string_view text, boost::system::error_code& failure);

@@ -37,6 +37,7 @@ NNI_INLINE std::uint32_t next_code_point(std::string_view text, std::size_t& at)
     if (at >= text.size() || (byte(at) & 0xc0) != 0x80) return 0xfffd;
     point = point << 6 | (byte(at++) & 0x3f);
   }
+  // Overlong forms and surrogates are not UTF-8 either.
   const bool overlong = (more == 2 && point < 0x800) || (more == 3 && point < 0x10000);
   return overlong || point > 0x10ffff || (point >= 0xd800 && point < 0xe000) ? 0xfffd : point;
 }

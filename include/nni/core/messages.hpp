@@ -18,8 +18,6 @@ namespace nni {
 class JobQueued {
  public:
   JobQueued() = default;
-  /// @param run_id       run
-  /// @param explanation  one readable sentence
   JobQueued(RunId run_id, std::string explanation) : run(run_id), reason(std::move(explanation)) {}
   RunId run;           ///< the run
   std::string reason;  ///< one readable sentence, with numbers
@@ -29,9 +27,6 @@ class JobQueued {
 class JobStarted {
  public:
   JobStarted() = default;
-  /// @param run_id  run
-  /// @param job_id  its job
-  /// @param time    wall time
   JobStarted(RunId run_id, JobId job_id, TimePoint time) : run(run_id), job(std::move(job_id)), at(time) {}
   RunId run;                      ///< the run
   JobId job;                      ///< its job on the platform
@@ -45,9 +40,6 @@ class JobStarted {
 class JobEnded {
  public:
   JobEnded() = default;
-  /// @param run_id   run
-  /// @param job_end  its end
-  /// @param time     wall time
   JobEnded(RunId run_id, JobEnd job_end, TimePoint time) : run(run_id), end(std::move(job_end)), at(time) {}
   RunId run;       ///< the run
   JobEnd end;      ///< kind of end, exit code and message
@@ -64,8 +56,6 @@ using JobEvent = std::variant<JobQueued, JobStarted, JobEnded, EnvironmentChange
 class NewTrial {
  public:
   NewTrial() = default;
-  /// @param parameter_id  suggestion of the tuner
-  /// @param values        parameters of the trial
   NewTrial(ParameterId parameter_id, Parameters values) : parameter(parameter_id), parameters(std::move(values)) {}
   ParameterId parameter;  ///< suggestion of the tuner
   Parameters parameters;  ///< the values, verbatim
@@ -89,7 +79,6 @@ class NoMoreTrials {
 class KillTrial {
  public:
   KillTrial() = default;
-  /// @param trial_id  trial to stop
   explicit KillTrial(TrialId trial_id) : trial(trial_id) {}
   TrialId trial;  ///< the trial to stop
 };

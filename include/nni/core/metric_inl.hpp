@@ -19,14 +19,17 @@ NNI_INLINE std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
+// The fast path of nearly all values: a number alone, without a JSON parser.
 NNI_INLINE std::optional<double> plain_number(std::string_view text) {
   if (text == "NaN") return std::numeric_limits<double>::quiet_NaN();
   if (text == "Infinity") return std::numeric_limits<double>::infinity();
   if (text == "-Infinity") return -std::numeric_limits<double>::infinity();
+  // "inf", "nan" and ".5" are no JSON, although `read_decimal` accepts them.
   if (text.empty() || (text[0] != '-' && (text[0] < '0' || text[0] > '9'))) return std::nullopt;
   double number = 0.0;
   const auto [end, failure] = read_decimal(text.data(), text.data() + text.size(), number);
   if (end != text.data() + text.size()) return std::nullopt;
+  // A number out of range is still a number: infinity or zero.
   if (failure == std::errc::invalid_argument) return std::nullopt;
   return number;
 }

@@ -21,7 +21,6 @@ class Objectives {
  public:
   Objectives() = default;
 
-  /// @param direction  the better direction
   explicit Objectives(Direction direction) : direction_(direction) {}
 
   /// Returns the better direction.

@@ -84,7 +84,6 @@ class ParametersWriter {
   ParametersWriter() { text_.reserve(48); }
 
   /// Adds a member.
-  /// @param name  its key
   /// @param value  its value; a number reads back exactly
   ParametersWriter& add(std::string_view name, double value) {
     key(name);
@@ -92,7 +91,6 @@ class ParametersWriter {
     return *this;
   }
   /// Adds a member.
-  /// @param name  its key
   /// @param value  its value; a number reads back exactly
   ParametersWriter& add(std::string_view name, std::string_view value) {
     key(name);
@@ -100,15 +98,12 @@ class ParametersWriter {
     return *this;
   }
   /// Adds a member.
-  /// @param name  its key
   /// @param value  its value; a number reads back exactly
   ParametersWriter& add(std::string_view name, const char* value) { return add(name, std::string_view(value)); }
   /// Adds a member.
-  /// @param name  its key
   /// @param value  its value; a number reads back exactly
   ParametersWriter& add(std::string_view name, bool value) { return add_raw(name, value ? "true" : "false"); }
   /// Adds a member.
-  /// @param name  its key
   /// @param value  its value; a number reads back exactly
   template <std::integral I>
   ParametersWriter& add(std::string_view name, I value) {
@@ -152,7 +147,7 @@ T Parameters::get(std::string_view name) const {
     const std::int64_t value = get_integer(name);
     if (!std::in_range<T>(value))
       throw Error(Errc::protocol, "parameter \"" + std::string(name) + "\" is " + std::to_string(value) +
-                                      ", which does not fit into the integer type it was asked for");
+                                      ", which does not fit the requested integer type");
     return static_cast<T>(value);
   } else if constexpr (std::floating_point<T>) {
     return static_cast<T>(get_number(name));

@@ -84,7 +84,7 @@ NNI_INLINE std::uint64_t Parameters::get_unsigned(std::string_view name) const {
   const std::int64_t integer = get_integer(name);
   if (integer < 0)
     throw Error(Errc::protocol, "parameter \"" + std::string(name) + "\" is " + std::to_string(integer) +
-                                    ", which does not fit into the unsigned type it was asked for");
+                                    ", which does not fit the requested unsigned type");
   return static_cast<std::uint64_t>(integer);
 }
 

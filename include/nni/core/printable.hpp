@@ -32,7 +32,6 @@ enum class LineEnds {
 /// Text from trials, stores, keepers and servers may contain escape sequences, which move the cursor, rename the window or
 /// answer prompts in place of the user, and marks that change the text direction. Invalid UTF-8 is
 /// replaced as well. `Error` and `Log` pass their texts through this function.
-/// @param text  any bytes
 /// @param ends  treatment of line ends
 [[nodiscard]] std::string printable(std::string_view text, LineEnds ends = LineEnds::blanks);
 

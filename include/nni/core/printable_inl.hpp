@@ -26,7 +26,7 @@ NNI_INLINE Letter next_letter(std::string_view text) {
 NNI_INLINE bool commands_terminal(char32_t code) noexcept {
   if (code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0xfffd || code > 0x10ffff) return true;
   if (code < 0x61c) return false;
-  // Marks of direction, separators of lines, letters that nobody sees, halves of pairs.
+  // Direction marks, line separators, invisible letters, unpaired surrogates.
   return code == 0x61c || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
          (code >= 0x2066 && code <= 0x2069) || code == 0xfeff || (code >= 0xd800 && code < 0xe000) ||
          (code >= 0xe0000 && code < 0xe0080);

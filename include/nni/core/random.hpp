@@ -46,8 +46,6 @@ struct Seed {
 /// A resumed experiment therefore draws the same numbers as an uninterrupted one.
 class CounterRandom {
  public:
-  /// @param seed    of the tuner
-  /// @param id      the suggestion
   /// @param stream  separates independent uses within one suggestion
   CounterRandom(Seed seed, ParameterId id, std::uint32_t stream = 0) noexcept
       : key_{low(seed.value), high(seed.value)}, counter_{low(id.value), high(id.value), 0, stream} {}

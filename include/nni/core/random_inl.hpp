@@ -14,12 +14,12 @@ namespace nni {
 NNI_INLINE Seed random_seed() {
   std::uint64_t bits = 0;
   if (::getentropy(&bits, sizeof bits) != 0)
-    throw Error(Errc::internal, "the system has no source of randomness (getentropy)");
-  return Seed{bits >> 11};
+    throw Error(Errc::internal, "the system provides no random numbers (getentropy failed)");
+  return Seed{bits >> 11};  // 53 bits
 }
 
 NNI_INLINE std::uint64_t CounterRandom::below(std::uint64_t bound) noexcept {
-  // The last incomplete multiple of the bound is drawn again: otherwise small results were more frequent.
+  // Numbers of the last, incomplete multiple of the bound are rejected: they would make small results more frequent.
   const std::uint64_t complete = std::numeric_limits<std::uint64_t>::max() / bound * bound;
   std::uint64_t bits = next();
   while (bits >= complete) bits = next();
@@ -55,9 +55,10 @@ NNI_INLINE double normal_quantile(double probability) noexcept {
   const double tail = upper ? 1.0 - probability : probability;
   const double t = std::sqrt(-2.0 * std::log(tail));
   double x = (2.515517 + t * (0.802853 + t * 0.010328)) / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308))) - t;
+  // Halley's iteration triples the number of correct digits: two steps reach the precision of doubles.
   for (int step = 0; step < 2; ++step) {
     const double error = (normal_cdf(x) - tail) * std::sqrt(2.0 * std::numbers::pi) * std::exp(0.5 * x * x);
-    // Below 1e-300 the terms leave the range of doubles; the start value is good to three digits there.
+    // Below 1e-300 the terms leave the range of doubles; the initial value has three correct digits there.
     if (!std::isfinite(error)) break;
     x -= error / (1.0 + 0.5 * x * error);
   }

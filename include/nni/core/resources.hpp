@@ -59,7 +59,6 @@ class Placement {
 class Wait {
  public:
   Wait() = default;
-  /// @param explanation  one readable sentence, with numbers
   explicit Wait(std::string explanation) : reason(std::move(explanation)) {}
   std::string reason;  ///< one readable sentence, with numbers
 };
@@ -68,7 +67,6 @@ class Wait {
 class Impossible {
  public:
   Impossible() = default;
-  /// @param explanation  one readable sentence, with numbers
   explicit Impossible(std::string explanation) : reason(std::move(explanation)) {}
   std::string reason;  ///< one readable sentence, with numbers
 };

@@ -28,7 +28,6 @@ struct Backoff {
 ///
 /// @param retry    number of the next retry, >= 1
 /// @param backoff  first and longest delay
-/// @param seed     of the experiment
 /// @param trial    the trial to retry
 /// @returns        zero to `backoff.limit`
 [[nodiscard]] Duration pause_before(std::uint32_t retry, const Backoff& backoff, Seed seed, TrialId trial);

@@ -44,13 +44,14 @@ NNI_INLINE Result<Duration> parse_duration(std::string_view text) {
       unit += (letter >= 'A' && letter <= 'Z') ? static_cast<char>(letter - 'A' + 'a') : letter;
       rest.remove_prefix(1);
     }
+    // Only a number alone may lack its unit: in "1h30" the 30 is ambiguous.
     if (unit.empty() && !any && rest.empty()) unit = "s";
     const double scale = detail::seconds_of_unit(unit);
     if (scale == 0.0) return detail::bad_duration(text);
     seconds += number * scale;
     any = true;
   }
-  // A hundred years fits into 64 bits of nanoseconds; more is a typing error.
+  // 3e9 s, about 95 years, fits into 64 bits of nanoseconds; more is a typing error.
   if (!any || seconds > 3.0e9) return detail::bad_duration(text);
   return Duration{static_cast<Duration::rep>(std::llround(seconds * 1e9))};
 }
@@ -63,6 +64,7 @@ NNI_INLINE std::string to_string(Duration duration) {
     return std::string(text.data());
   };
   if (seconds < 0.0) return "-" + to_string(-duration);
+  // The thresholds are those above which rounding would print the next unit: 1000ms, 60.0s.
   if (seconds < 0.9995) return print("%.0fms", seconds * 1e3);
   if (seconds < 59.95) return print("%.1fs", seconds);
   const auto whole = static_cast<long long>(std::llround(seconds));

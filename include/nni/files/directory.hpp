@@ -17,14 +17,11 @@ namespace nni::files {
 /// Syncs the entries of a directory: a synced file without a durable name is lost.
 ///
 /// Some network file systems do not support that and do not need it; that counts as success.
-/// @param system     system calls
 /// @param directory  empty: the current one
 [[nodiscard]] boost::system::error_code sync_directory(System& system, const std::filesystem::path& directory);
 
 /// Creates a directory and its parents, and syncs their names, including that of an existing one which an earlier
 /// call created but could not sync.
-/// @param system  system calls
-/// @param wanted  the directory
 /// @param mode    permissions of `wanted` if it is created; its parents get 0755
 /// @returns       success also if it existed before
 [[nodiscard]] boost::system::error_code make_directories(
@@ -40,7 +37,6 @@ void require_own_directory(const std::filesystem::path& directory);
 
 /// Creates a directory of an experiment and its parents durably, and checks it like
 /// `require_own_directory`.
-/// @param system     system calls
 /// @param directory  may be a link, which is followed
 /// @param mode       permissions of the last one; its parents get 0755. The umask of the process applies
 /// @throws Error  with the directory, the reason and a remedy
@@ -53,7 +49,6 @@ void own_subdirectory(System& system, const std::filesystem::path& directory, mo
 /// or to the complete new one.
 ///
 /// Writes `PATH.new`, syncs it, and renames it.
-/// @param system   system calls
 /// @param path     of the file; its directory exists
 /// @param content  the complete new content
 /// @param file     opened on the new file; unchanged on failure, unless only the name could not be synced:

@@ -27,6 +27,7 @@ NNI_INLINE void make_or_throw(System& system, const std::filesystem::path& direc
 
 NNI_INLINE boost::system::error_code sync_directory(System& system, const std::filesystem::path& directory) {
   const int answer = system.sync_directory(directory.empty() ? std::filesystem::path(".") : directory);
+  // EINVAL: the file system does not support it, as `fsync(2)` documents.
   if (answer >= 0 || answer == -EINVAL) return {};
   return {-answer, boost::system::system_category()};
 }
@@ -54,6 +55,7 @@ NNI_INLINE boost::system::error_code make_directories(
   }
   for (; !missing.empty(); missing.pop_back()) {
     const int answer = system.make_directory(missing.back(), missing.size() == 1 ? mode : 0755);
+    // Another process may create the same directory concurrently; both sync it.
     if (answer < 0 && answer != -EEXIST) return {-answer, boost::system::system_category()};
     if (const auto unsynced = sync_directory(system, missing.back().parent_path())) return unsynced;
   }

@@ -50,7 +50,7 @@ NNI_INLINE boost::system::error_code File::read(
     const ssize_t part = system_->read(file_, to + got, size - got, offset + got);
     if (part == -EINTR) continue;
     if (part < 0) return error_of(part);
-    if (part == 0) break;
+    if (part == 0) break;  // end of the file
     got += static_cast<std::size_t>(part);
   }
   return {};
@@ -62,7 +62,7 @@ NNI_INLINE boost::system::error_code File::read_all(std::string& content) const 
   content.resize(static_cast<std::size_t>(bytes));
   std::size_t got = 0;
   const auto failure = read(content.data(), content.size(), 0, got);
-  content.resize(got);
+  content.resize(got);  // the file may have been truncated since `size`
   return failure;
 }
 
@@ -71,6 +71,7 @@ NNI_INLINE boost::system::error_code File::write(std::string_view bytes, std::ui
     const ssize_t part = system_->write(file_, bytes.data(), bytes.size(), offset);
     if (part == -EINTR) continue;
     if (part < 0) return error_of(part);
+    // POSIX permits a write of nothing without an error; a loop would never end.
     if (part == 0) return error_of(-ENOSPC);
     bytes.remove_prefix(static_cast<std::size_t>(part));
     offset += static_cast<std::uint64_t>(part);
@@ -105,6 +106,7 @@ NNI_INLINE boost::system::error_code File::poison() const noexcept {
 }
 
 NNI_INLINE void File::set_poison(boost::system::error_code failure) noexcept {
+  // Only the first error is kept: later ones may be consequences of it.
   int clean = 0;
   poison_.compare_exchange_strong(clean, failure.value());
 }

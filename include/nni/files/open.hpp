@@ -43,7 +43,6 @@ enum class Refusal : std::uint8_t {
 /// A file to write must have a single name, and belong to this user or to the owner of its directory.
 ///
 /// The descriptor is not inherited by child programs.
-/// @param path   of the file
 /// @param flags  as for open(2); with O_TRUNC the file is truncated after the checks
 /// @param mode   permissions of a file that is created
 /// @returns      a descriptor; or the negated `errno`; or a negative number for `error_of`
@@ -52,13 +51,11 @@ enum class Refusal : std::uint8_t {
 /// Creates a file; an existing name is removed first, and the target of a link is not touched.
 ///
 /// Async-signal-safe, so that a child process may call it before it executes its program.
-/// @param path  of the file
 /// @param mode  its permissions
 /// @returns     a descriptor for writing; or the negated `errno`
 [[nodiscard]] int make_own(const char* path, mode_t mode = 0644) noexcept;
 
 /// Opens a file that the user or the system named: /proc, /dev/null, an argument of a program. Follows links.
-/// @param path   of the file
 /// @param flags  as for open(2), without O_CREAT
 /// @returns      a descriptor that is not inherited; or the negated `errno`
 [[nodiscard]] int open_any(const char* path, int flags) noexcept;
@@ -79,7 +76,6 @@ enum class Refusal : std::uint8_t {
 /// @param descriptor  is closed; a negative answer of this page is returned as an error
 /// @param most        bytes at most
 /// @param from_end    the last bytes rather than the first ones
-/// @param text        receives them
 [[nodiscard]] boost::system::error_code read_and_close(
     int descriptor, std::size_t most, bool from_end, std::string& text);
 

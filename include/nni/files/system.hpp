@@ -28,7 +28,6 @@ class System {
   [[nodiscard]] static const std::shared_ptr<System>& real();
 
   /// Opens a file of an experiment: open(2), without following a link (see `open_own`).
-  /// @param path   of the file
   /// @param flags  as for open(2); descriptors are not inherited by child programs
   /// @param mode   permissions of a file that is created
   /// @returns      a descriptor; or a negative number for `error_of`

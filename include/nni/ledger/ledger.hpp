@@ -98,7 +98,6 @@ class Ledger {
   NNI_LAZY void restore(const ExperimentSnapshot& snapshot);
 
   /// Restores the details of an unfinished trial that a snapshot lacks. After `restore`.
-  /// @param known  the recorded details
   void recall(const TrialJobDetail& known);
 
   /// Returns the runs that the last manager may have submitted. Each needs an answer by `adopted`.
@@ -109,7 +108,6 @@ class Ledger {
   [[nodiscard]] std::vector<RetryLater> pauses(TimePoint now) const;
 
   /// Requeues an ended trial. After `restore`, before any other call.
-  /// @param ended  the recorded details
   void reopen(TrialJobDetail ended);
 
   /// Adopts an open run, or ends it, according to the `report` of its service.

@@ -247,7 +247,7 @@ NNI_INLINE void Ledger::ended(const JobEnded& event, bool with_manager, Transiti
     return try_again(*trial, event.end, event.at, pause, out);
   }
   // With retries, a lost run is repeated by the rule above only; without them by `max_losses`. A loss together with the
-  // manager is never counted: otherwise a trial would fail because of crashes of somebody else.
+  // manager is never counted: otherwise a trial would fail because of crashes that it did not cause.
   const bool repeats = event.end.kind == EndKind::lost && (with_manager || options_.max_retries == 0);
   if (repeats && (with_manager || ++trial->losses <= options_.max_losses))
     return try_again(*trial, event.end, event.at, Duration::zero(), out);

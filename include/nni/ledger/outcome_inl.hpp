@@ -22,6 +22,7 @@ NNI_INLINE TrialOutcome outcome_of(const TrialJobDetail& trial, std::optional<do
   outcome.parameters = trial.parameters;
   outcome.status = trial.status;
   outcome.value = final_number(trial);
+  // Without a final value at all, SUCCEEDED stays: the trial did what it was asked to.
   if (trial.final_value && !outcome.value && outcome.status == TrialJobStatus::succeeded)
     outcome.status = TrialJobStatus::failed;
   if (!trial.final_value && outcome.status == TrialJobStatus::early_stopped) outcome.value = last_number;
@@ -37,7 +38,7 @@ NNI_INLINE std::optional<double> last_finite(std::span<const double> history) {
 NNI_INLINE std::string why_no_value(const TrialJobDetail& trial) {
   if (trial.status != TrialJobStatus::succeeded || final_number(trial)) return {};
   if (!trial.final_value) return "it reported no final result";
-  constexpr std::size_t longest = 60;
+  constexpr std::size_t longest = 60;  // characters: the text is part of a line of the console
   std::string text = trial.final_value->substr(0, longest);
   for (char& letter : text)
     if (letter < ' ' || letter > '~') letter = '?';

@@ -23,7 +23,6 @@ enum class Durability : std::uint8_t {
 class Submit {
  public:
   Submit() = default;
-  /// @param job_form  the run, and everything that it needs
   explicit Submit(TrialJobForm job_form) : form(std::make_unique<TrialJobForm>(std::move(job_form))) {}
   std::unique_ptr<TrialJobForm> form;  ///< on the heap: an action is moved several times
 };
@@ -32,7 +31,6 @@ class Submit {
 class Cancel {
  public:
   Cancel() = default;
-  /// @param run_id  the run
   /// @param reason  determines the final status of its trial
   Cancel(RunId run_id, StopReason reason) : run(run_id), why(reason) {}
   RunId run;                          ///< the run
@@ -52,7 +50,6 @@ class Acknowledge {
 class ReportMetric {
  public:
   ReportMetric() = default;
-  /// @param value  the value and its run
   explicit ReportMetric(Metric value) : metric(std::move(value)) {}
   Metric metric;  ///< the value and its run
 };
@@ -61,7 +58,6 @@ class ReportMetric {
 class ReportOutcome {
  public:
   ReportOutcome() = default;
-  /// @param trial_outcome  the trial, its final status and its value
   explicit ReportOutcome(TrialOutcome trial_outcome) : outcome(std::move(trial_outcome)) {}
   TrialOutcome outcome;  ///< the trial, its final status and its value
 };
@@ -70,7 +66,6 @@ class ReportOutcome {
 class Release {
  public:
   Release() = default;
-  /// @param granted  as the scheduler returned it
   explicit Release(Placement granted) : placement(std::move(granted)) {}
   Placement placement;  ///< as the scheduler returned it
 };
@@ -80,7 +75,6 @@ class Release {
 class Announce {
  public:
   Announce() = default;
-  /// @param job_detail  the trial in its final state
   explicit Announce(TrialJobDetail job_detail) : detail(std::make_unique<TrialJobDetail>(std::move(job_detail))) {}
   std::unique_ptr<TrialJobDetail> detail;  ///< on the heap: an action is moved several times
 };
@@ -90,7 +84,6 @@ class Announce {
 class Forget {
  public:
   Forget() = default;
-  /// @param run_id  the run
   explicit Forget(RunId run_id) : run(run_id) {}
   RunId run;  ///< the run
 };
@@ -99,8 +92,6 @@ class Forget {
 class RetryLater {
  public:
   RetryLater() = default;
-  /// @param trial_id  the trial
-  /// @param delay     from now on
   RetryLater(TrialId trial_id, Duration delay) : trial(trial_id), pause(delay) {}
   TrialId trial;     ///< the trial
   Duration pause{};  ///< from now on

@@ -17,6 +17,7 @@ NNI_INLINE double Axis::value_at(double position) const noexcept {
   switch (type) {
     case DimensionType::choice:
     case DimensionType::randint: {
+      // Position 1 would give an index after the last one.
       const double index = std::min(std::floor(position * static_cast<double>(count)), static_cast<double>(count - 1));
       return min + index;
     }
@@ -40,6 +41,7 @@ NNI_INLINE double Axis::position_of(double value) const noexcept {
     return is_normal(type) ? normal_cdf((x - low) / high) : std::clamp((x - low) / (high - low), 0.0, 1.0);
   };
   if (!is_quantized(type)) return cumulative(value);
+  // A multiple of q stands for all values that are rounded to it.
   const double step = std::nearbyint(value / q);
   return 0.5 * (cumulative((step - 0.5) * q) + cumulative((step + 0.5) * q));
 }

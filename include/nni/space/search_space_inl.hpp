@@ -32,7 +32,7 @@ NNI_INLINE void set_numbers(Axis& axis, const std::vector<double>& values) {
   if (is_normal(axis.type)) {
     axis.low = values[0];
     axis.high = values[1];
-    // Unbounded, except that JSON cannot represent infinities.
+    // Unbounded, except that JSON cannot represent infinities. `low` and `high` hold mu and sigma.
     axis.min = is_logarithmic(axis.type) ? 0.0 : std::numeric_limits<double>::lowest();
     axis.max = std::numeric_limits<double>::max();
     return;
@@ -42,11 +42,14 @@ NNI_INLINE void set_numbers(Axis& axis, const std::vector<double>& values) {
   axis.low = is_logarithmic(axis.type) ? std::log(axis.min) : axis.min;
   axis.high = is_logarithmic(axis.type) ? std::log(axis.max) : axis.max;
   if (axis.q > 0.0) {
+    // The number of multiples of q; the limits themselves count like the multiples that they replace.
     const double count = std::nearbyint(axis.max / axis.q) - std::nearbyint(axis.min / axis.q) + 1.0;
     if (count <= exact_limit) axis.count = static_cast<std::uint64_t>(count);
   }
 }
 
+// Appends the axes of `dimensions` in depth-first order, so that each axis is followed by all axes that depend on it, up to
+// its `end`. Returns the number of configurations.
 NNI_INLINE std::uint64_t flatten(const std::vector<Dimension>& dimensions, const std::string& prefix,
                                  std::uint32_t parent, std::uint32_t branch, std::vector<Axis>& axes) {
   std::uint64_t size = 1;
@@ -72,6 +75,7 @@ NNI_INLINE std::uint64_t flatten(const std::vector<Dimension>& dimensions, const
       set_numbers(axis, dimension.values);
     }
     axes.push_back(std::move(axis));
+    // The branches of a choice exclude each other, so their sizes add up; independent dimensions multiply.
     std::uint64_t configurations = axes[at].count;
     if (axes[at].nested) {
       configurations = 0;
@@ -101,6 +105,8 @@ NNI_INLINE std::uint64_t branch_size(const std::vector<Axis>& axes, std::size_t 
 
 // The three functions below visit the axes from `at` to `end` that belong to one branch, and the axes that depend on them.
 
+// A mixed-radix number: the first axis is the least significant digit. The values of a choice between branches are
+// consecutive ranges of indexes, one per branch.
 NNI_INLINE void unrank(const std::vector<Axis>& axes, std::size_t at, std::size_t end, std::uint32_t branch,
                        std::uint64_t index, Point& point) {
   for (; at < end; at = axes[at].end) {
@@ -164,6 +170,7 @@ NNI_INLINE void append_values(std::string& text, const std::vector<Axis>& axes, 
 }
 
 NNI_INLINE std::optional<double> option_index(const Axis& axis, const boost::json::value& value) {
+  // Compared as numbers: Python may write 16 as 16.0.
   if (value.is_number()) {
     const auto found = std::find(axis.numbers.begin(), axis.numbers.end(), value.to_number<double>());
     if (found == axis.numbers.end()) return std::nullopt;
@@ -174,6 +181,7 @@ NNI_INLINE std::optional<double> option_index(const Axis& axis, const boost::jso
   return static_cast<double>(found - axis.options.begin());
 }
 
+// Ignores members that are no dimensions: parameters of a wider space fit a narrower one.
 NNI_INLINE bool read_values(const boost::json::object& object, const std::vector<Axis>& axes, std::size_t at,
                             std::size_t end, std::uint32_t branch, Point& point) {
   for (; at < end; at = axes[at].end) {
@@ -295,6 +303,7 @@ NNI_INLINE void SearchSpace::point_at(std::span<const double> positions, Point& 
   into.resize(axes_.size());
   for (std::size_t at = 0; at < axes_.size(); ++at) {
     const Axis& axis = axes_[at];
+    // Parents precede their axes. The value of an inactive parent is NaN, which equals no branch.
     const bool active = axis.parent == Axis::no_parent || into[axis.parent] == static_cast<double>(axis.branch);
     into[at] = active ? axis.value_at(positions[at]) : inactive;
   }
@@ -312,7 +321,7 @@ NNI_INLINE std::uint64_t SearchSpace::index_of(const Point& point) const {
 
 NNI_INLINE Parameters SearchSpace::to_parameters(const Point& point) const {
   std::string text;
-  text.reserve(24 * axes_.size() + 8);
+  text.reserve(24 * axes_.size() + 8);  // about the length of a key and a number
   text += '{';
   detail::space::append_values(text, axes_, 0, axes_.size(), true, point);
   text += '}';

@@ -35,7 +35,6 @@ class LocalDirectory {
   using role = nni::role::storage;
   using mount_type = HostPath;
 
-  /// @param options  settings
   explicit LocalDirectory(LocalDirectoryOptions options = {}) : root_(std::move(options.root)) {}
 
   /// Sets the default root below the experiment's directory.

@@ -23,10 +23,10 @@ namespace nni::storage {
 
 namespace detail {
 
-NNI_INLINE Error file_error(const std::error_code& code, const std::string& what, const std::filesystem::path& path) {
+NNI_INLINE Error file_error(const std::error_code& code, const std::string& action, const std::filesystem::path& path) {
   if (code == std::errc::no_such_file_or_directory)
-    return Error(Errc::not_found, "storage: cannot " + what + " \"" + path.string() + "\": there is no such file");
-  const std::string text = "storage: cannot " + what + " \"" + path.string() + "\"";
+    return Error(Errc::not_found, "storage: cannot " + action + " \"" + path.string() + "\": there is no such file");
+  const std::string text = "storage: cannot " + action + " \"" + path.string() + "\"";
   // With the system's code, which distinguishes a full disk from a path that will never work.
   if (is_transient_errno(code.value()))
     return Error(boost::system::error_code(code.value(), boost::system::system_category()), text);

@@ -13,6 +13,8 @@ NNI_INLINE void Random::start(const SearchSpace& space, const Objectives&) { upd
 
 NNI_INLINE void Random::update_search_space(const SearchSpace& space) {
   go_on();
+  // Collects everything that was suggested: stored texts, configurations with a bit, and in a large space, where nothing
+  // is stored, the own suggestions, which are drawn again from their ids.
   std::vector<Parameters> before = elsewhere_.take();
   for (std::uint64_t index = 0; index < unvisited_.size(); ++index)
     if (unvisited_.visited(index)) before.push_back(space_.to_parameters(space_.configuration(index)));
@@ -68,6 +70,7 @@ NNI_INLINE bool Random::suggest(ParameterId id, Point& into) {
     if (id >= next_) next_.value = id.value + 1;
     return true;
   }
+  // An earlier suggestion is requested again: replays from a state that is known to precede it.
   if (id < next_) {
     unvisited_ = id < first_ ? detail::Unvisited(space_) : before_;
     if (id < first_) first_ = ParameterId{};
@@ -95,6 +98,7 @@ NNI_INLINE bool Random::draw_unvisited(ParameterId id, Point& into) {
     draw(id, attempt, into);
     if (unvisited_.visit(space_.index_of(into))) return true;
   }
+  // Starts at a random configuration, so that the choice is not biased towards small indexes.
   const std::uint64_t free = unvisited_.next(space_.index_of(into));
   unvisited_.visit(free);
   into = space_.configuration(free);

@@ -65,7 +65,6 @@ class Tpe {
   using role = role::tuner;
 
   /// @param space    the search space of the experiment
-  /// @param options  settings
   /// @param seed     `nni::seed(7)` for reproducible suggestions; by default a random one, which the experiment records
   /// @throws ConfigError  if an option is out of range
   NNI_LAZY explicit Tpe(SearchSpace space = {}, TpeOptions options = {}, Seed seed = random_seed());
@@ -97,7 +96,6 @@ class Tpe {
   /// Writes the values of suggestion `id` to `into`: `generate` without the text. See nni/tuning/ask_tell.hpp.
   NNI_LAZY [[nodiscard]] bool suggest(ParameterId id, Point& into);
   /// Records a result: `observe` without the text.
-  /// @param id     the suggestion
   /// @param point  its values
   /// @param value  absent or not finite: the trial failed
   NNI_LAZY void learn(ParameterId id, const Point& point, std::optional<double> value);

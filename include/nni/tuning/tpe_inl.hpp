@@ -53,10 +53,12 @@ NNI_LAZY_BODY std::vector<Tpe::Trial> Tpe::take_all() {
     trials.push_back(Trial{imported_parameter, known.text ? *known.text : model.space.to_parameters(point), known.loss,
                            known.turn, known.state});
   }
+  // A record does not hold its id; running trials need theirs to be found again.
   for (const auto& [id, index] : model.running) trials[first + index].id.value = id;
   return trials;
 }
 
+// Adds a trial to the current model, or to those aside if it does not fit the space.
 NNI_LAZY_BODY void Tpe::take_up(Trial trial) {
   const std::optional<Point> point = model_->space.to_point(trial.parameters);
   if (!point) return put_aside(std::move(trial));
@@ -92,6 +94,7 @@ NNI_LAZY_BODY bool Tpe::suggest(ParameterId id, Point& into) {
 NNI_LAZY_BODY void Tpe::draw_at_random(ParameterId id, Point& into) {
   Model& model = *model_;
   std::vector<double> positions(model.space.axes().size());
+  // A countable space has the fallback below, so fewer draws are enough.
   const bool countable = model.unvisited.active();
   for (std::uint32_t attempt = 0; attempt < (countable ? 16U : 64U); ++attempt) {
     CounterRandom random(seed_, id, attempt);

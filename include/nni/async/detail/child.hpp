@@ -43,7 +43,7 @@ class Completion {
 /// Calls `boost::asio::co_spawn`; compiled once.
 NNI_LAZY void spawn(const boost::asio::any_io_executor& executor, awaitable<void> work, Completion completion);
 
-/// A spawned coroutine that can be cancelled at any time. Not movable; it must live until `on_end` is called.
+/// A spawned coroutine that can be canceled at any time. Not movable; it must live until `on_end` is called.
 ///
 /// Asio 1.26 throws out of `co_spawn`, or out of the context's `run`, and never calls the completion handler,
 /// when a coroutine is canceled before it has started or before its first suspension. This class holds back

@@ -103,7 +103,7 @@ NNI_INLINE void throw_cancelled() {
   throw boost::system::system_error(boost::asio::error::operation_aborted, "cancelled");
 }
 
-/// How many contexts have died; tells when a remembered registry may be stale.
+/// Number of destroyed contexts; a change means that a cached registry may be stale.
 NNI_INLINE std::atomic<std::uint64_t>& contexts_gone() noexcept {
   static std::atomic<std::uint64_t> count{0};
   return count;
