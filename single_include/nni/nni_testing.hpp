@@ -2618,8 +2618,7 @@ class StoreSuite {
   }
 
   awaitable<void> survives_failures(Case& here) {
-    constexpr bool waits = requires(D& store) { store.give_up(); };
-    if constexpr (waits) {
+    if constexpr (StopsRetrying<D>) {
       auto work = wait_for_space(*here.store, setup_.break_writing, setup_.mend_writing, report_);
       co_await std::move(work);
     } else {
@@ -2631,7 +2630,7 @@ class StoreSuite {
     here.store.emplace(make_());
     auto entering = here.store->open(here.context, here.id);
     const ExperimentSnapshot found = co_await std::move(entering);
-    report_.check(2, "what was synced before the failure is there", found.trials >= (waits ? 2U : 1U));
+    report_.check(2, "what was synced before the failure is there", found.trials >= (StopsRetrying<D> ? 2U : 1U));
   }
 
   const std::function<D()>& make_;
@@ -2743,25 +2742,25 @@ class Flapping {
 
   /// Passes `directory` and `id` on.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id)
-    requires requires(S& s) { s.set_experiment_directory(directory, id); }
+    requires UsesExperimentDirectory<S>
   {
     service_.set_experiment_directory(directory, id);
   }
   /// Passes `life` and `can_resume` on.
   void set_experiment_life(const std::string& life, bool can_resume)
-    requires requires(S& s) { s.set_experiment_life(life, can_resume); }
+    requires UsesExperimentLife<S>
   {
     service_.set_experiment_life(life, can_resume);
   }
   /// Passes `listener` on.
   void on_trouble(TroubleListener listener)
-    requires requires(S& s) { s.on_trouble(std::move(listener)); }
+    requires ReportsTrouble<S>
   {
     service_.on_trouble(std::move(listener));
   }
   /// Passes the end of `run` on.
   void recorded(RunId run)
-    requires requires(S& s) { s.recorded(run); }
+    requires ReleasesRecordedRuns<S>
   {
     service_.recorded(run);
   }
@@ -3421,7 +3420,7 @@ class TransportSuite {
       if (trial_.ask) one(9, "parameters", &TransportSuite::parameters);
       if (trial_.ask && trial_.multi_phase) one(6, "phases", &TransportSuite::phases);
       one(10, "closed reader", &TransportSuite::closes_its_reader);
-      if constexpr (requires(T& t) { t.resume(RunId{}); }) one(11, "resume", &TransportSuite::resumes);
+      if constexpr (ResumableChannel<T>) one(11, "resume", &TransportSuite::resumes);
     }
   }
 
@@ -3481,12 +3480,10 @@ class TransportSuite {
     form.parameter = ParameterId{run.trial.sequence()};
     form.parameters = ParametersWriter{}.add("phase", 0).finish();
     if (trial_.multi_phase) form.environment["MULTI_PHASE"] = "true";
-    if constexpr (requires {
-                    { here.transport.prepare(form) } -> AwaitableOf<void>;
-                  }) {
+    if constexpr (PreparesFiles<T>) {
       auto preparing = here.transport.prepare(form);
       co_await std::move(preparing);
-    } else if constexpr (requires { here.transport.prepare(form); }) {
+    } else if constexpr (PreparesRuns<T>) {
       here.transport.prepare(form);
     }
     EnvironmentVariables environment = here.transport.environment(run);
