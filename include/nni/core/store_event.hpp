@@ -43,36 +43,28 @@ class ProfileChanged {
 class TrialOrdered {
  public:
   TrialOrdered() = default;
-  /// @param which   the new trial
-  /// @param by      the suggestion that it comes from
-  /// @param values  what it shall try
-  /// @param when    wall time
-  TrialOrdered(TrialId which, ParameterId by, Parameters values, TimePoint when)
-      : trial(which), parameter(by), parameters(std::move(values)), at(when) {}
+  TrialOrdered(TrialId trial_id, ParameterId parameter_id, Parameters values, TimePoint time)
+      : trial(trial_id), parameter(parameter_id), parameters(std::move(values)), at(time) {}
   TrialId trial;          ///< the new trial
-  ParameterId parameter;  ///< which suggestion of the tuner
+  ParameterId parameter;  ///< suggestion of the tuner
   Parameters parameters;  ///< the values, verbatim
-  TimePoint at{};         ///< when, by the wall clock
+  TimePoint at{};         ///< wall time
 };
 
 /// A run is about to be submitted. Nothing outside has changed yet.
 class RunIntended {
  public:
   RunIntended() = default;
-  /// @param which  trial and attempt
-  /// @param where  machine and devices
-  /// @param when   wall time
-  RunIntended(RunId which, Placement where, TimePoint when) : run(which), placement(std::move(where)), at(when) {}
+  RunIntended(RunId run_id, Placement granted, TimePoint time) : run(run_id), placement(std::move(granted)), at(time) {}
   RunId run;            ///< trial and attempt
-  Placement placement;  ///< machine and devices that the scheduler chose
-  TimePoint at{};       ///< when, by the wall clock
+  Placement placement;  ///< machine and devices that the scheduler granted
+  TimePoint at{};       ///< wall time
 };
 
 /// A run has started.
 class RunStarted {
  public:
   RunStarted() = default;
-  /// @param event  as the training service reported it
   explicit RunStarted(JobStarted event) : started(std::move(event)) {}
   JobStarted started;  ///< as the training service reported it
 };
@@ -81,8 +73,7 @@ class RunStarted {
 class MetricReceived {
  public:
   MetricReceived() = default;
-  /// @param what  the value and the run that reported it
-  explicit MetricReceived(Metric what) : metric(std::move(what)) {}
+  explicit MetricReceived(Metric value) : metric(std::move(value)) {}
   Metric metric;  ///< the value and the run that reported it
 };
 
@@ -105,7 +96,7 @@ class RunEnded : public RetryState {
   JobEnd end;                                       ///< how it ended
   TrialJobStatus status = TrialJobStatus::unknown;  ///< of the trial, from now on
   bool final_attempt = true;                        ///< false: the trial gets another run
-  TimePoint at{};                                   ///< when, by the wall clock
+  TimePoint at{};                                   ///< wall time
 };
 
 /// A result that was obtained elsewhere: the advisor learns from it, and it is no trial of this experiment.
@@ -135,7 +126,7 @@ class UnfinishedTrial : public RetryState {
   UnfinishedTrial() = default;
 
   TrialId trial;                   ///< which
-  ParameterId parameter;           ///< which suggestion of the tuner
+  ParameterId parameter;           ///< suggestion of the tuner
   Parameters parameters;           ///< the values, verbatim
   std::uint32_t attempts = 0;      ///< runs intended so far
   std::optional<Intent> open_run;  ///< the last run, if it has not ended

@@ -34,9 +34,9 @@ class Summary {
   /// @throws Error  `Errc::not_found`, likewise
   NNI_LAZY [[nodiscard]] TrialJobDetail best_or_throw() &&;
 
-  /// Trials that ended in one state.
-  [[nodiscard]] std::uint64_t count(TrialJobStatus which) const noexcept {
-    return by_status[static_cast<std::size_t>(which)];
+  /// Returns the number of trials that ended with a status.
+  [[nodiscard]] std::uint64_t count(TrialJobStatus status) const noexcept {
+    return by_status[static_cast<std::size_t>(status)];
   }
 
   /// Everything above and the listed trials as one JSON object.

@@ -18,9 +18,9 @@ namespace nni {
 class TrialJobMetric {
  public:
   TrialJobMetric() = default;
-  /// @param what       the value and the run that reported it
+  /// @param metric     the value and the run that reported it
   /// @param parameter  the parameters of the trial at that time
-  TrialJobMetric(Metric what, ParameterId parameter) : metric_(std::move(what)), parameter_(parameter) {}
+  TrialJobMetric(Metric metric, ParameterId parameter) : metric_(std::move(metric)), parameter_(parameter) {}
 
   /// The trial.
   [[nodiscard]] TrialId id() const noexcept { return metric_.run.trial; }

@@ -12,12 +12,12 @@ namespace nni::testing {
 class Check {
  public:
   Check() = default;
-  /// @param number  of the promise
-  /// @param what  the expectation
-  /// @param kept_it  whether it held
-  /// @param seen  what was seen
-  Check(int number, std::string what, bool kept_it, std::string seen)
-      : promise(number), name(std::move(what)), kept(kept_it), detail(std::move(seen)) {}
+  /// @param number       of the promise
+  /// @param expectation  a sentence
+  /// @param kept_it      the expectation held
+  /// @param seen         what was seen
+  Check(int number, std::string expectation, bool kept_it, std::string seen)
+      : promise(number), name(std::move(expectation)), kept(kept_it), detail(std::move(seen)) {}
 
   int promise = 0;     ///< number in the comment of the concept
   std::string name;    ///< what was expected, as a sentence

@@ -135,13 +135,14 @@ class StoreScript {
   /// Any end of a run.
   /// @param trial          number from 1
   /// @param attempt        number from 0
-  /// @param how            what the platform says
+  /// @param job_end        as the platform reported it
   /// @param status         of the trial from now on
   /// @param final_attempt  false: the trial gets another run
-  StoreScript& end(std::uint64_t trial, std::uint32_t attempt, JobEnd how, TrialJobStatus status, bool final_attempt) {
+  StoreScript& end(std::uint64_t trial, std::uint32_t attempt, JobEnd job_end, TrialJobStatus status,
+                   bool final_attempt) {
     RunEnded event;
     event.run = RunId{TrialId{trial}, attempt};
-    event.end = std::move(how);
+    event.end = std::move(job_end);
     event.status = status;
     event.final_attempt = final_attempt;
     event.at = time_of(trial, 9);
