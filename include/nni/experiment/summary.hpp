@@ -35,8 +35,8 @@ class Summary {
   NNI_LAZY [[nodiscard]] TrialJobDetail best_or_throw() &&;
 
   /// Returns the number of trials that ended with a status.
-  [[nodiscard]] std::uint64_t count(TrialJobStatus status) const noexcept {
-    return by_status[static_cast<std::size_t>(status)];
+  [[nodiscard]] std::uint64_t count(TrialJobStatus trial_status) const noexcept {
+    return by_status[static_cast<std::size_t>(trial_status)];
   }
 
   /// Everything above and the listed trials as one JSON object.
