@@ -5,10 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nni/core/error.hpp>
 #include <nni/core/store_event.hpp>
+#include <nni/datastore/common/fields.hpp>
 #include <nni/datastore/sqlite/database.hpp>
 
 namespace nni::datastore::detail {
@@ -16,10 +18,28 @@ namespace nni::datastore::detail {
 /// Returns the error of a record that no version of this library writes.
 [[nodiscard]] Error damaged_record(std::string_view record, std::string_view text);
 
-/// The word of a record for an enumerator.
+/// Describes a word, for messages.
+template <class Enum>
+inline constexpr std::string_view word_meaning{};
+template <>
+inline constexpr std::string_view word_meaning<MetricKind> = "the kind of a value";
+template <>
+inline constexpr std::string_view word_meaning<EndKind> = "an end of a run";
+template <>
+inline constexpr std::string_view word_meaning<StopReason> = "a reason to stop";
+template <>
+inline constexpr std::string_view word_meaning<TrialJobStatus> = "a trial's status";
+template <>
+inline constexpr std::string_view word_meaning<ExperimentStatus> = "an experiment's status";
+
+/// Parses the word of a record for an enumerator.
 /// @throws Error  `Errc::store_corrupt` for any other
 template <class Enum>
-[[nodiscard]] Enum recorded_word(std::string_view text);
+[[nodiscard]] Enum recorded_word(std::string_view text) {
+  const std::optional<Enum> found = parse_recorded<Enum>(text);
+  if (!found) throw damaged_record(word_meaning<Enum>, text);
+  return *found;
+}
 
 /// A column of a table.
 struct Column {

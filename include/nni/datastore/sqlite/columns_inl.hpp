@@ -25,27 +25,6 @@ NNI_INLINE Error damaged_record(std::string_view record, std::string_view text) 
       "the data store holds " + std::string(record) + " that cannot be read: " + std::string(text.substr(0, 200)));
 }
 
-/// Describes a word, for messages.
-template <class Enum>
-inline constexpr std::string_view word_meaning{};
-template <>
-inline constexpr std::string_view word_meaning<MetricKind> = "the kind of a value";
-template <>
-inline constexpr std::string_view word_meaning<EndKind> = "an end of a run";
-template <>
-inline constexpr std::string_view word_meaning<StopReason> = "a reason to stop";
-template <>
-inline constexpr std::string_view word_meaning<TrialJobStatus> = "a trial's status";
-template <>
-inline constexpr std::string_view word_meaning<ExperimentStatus> = "an experiment's status";
-
-template <class Enum>
-Enum recorded_word(std::string_view text) {
-  const std::optional<Enum> found = parse_recorded<Enum>(text);
-  if (!found) throw damaged_record(word_meaning<Enum>, text);
-  return *found;
-}
-
 /// A placement as JSON text; empty where the platform chooses.
 NNI_INLINE std::string placement_text(const Placement& placement) {
   if (placement.node.empty() && !placement.gpus) return {};

@@ -11,7 +11,7 @@
 
 #include <nni/core/json.hpp>
 #include <nni/datastore/common/fields.hpp>
-#include <nni/datastore/sqlite/columns_inl.hpp>
+#include <nni/datastore/sqlite/columns.hpp>
 #include <nni/datastore/sqlite/reader.hpp>
 
 #if NNI_WITH_SQLITE

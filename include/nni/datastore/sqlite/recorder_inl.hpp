@@ -8,7 +8,7 @@
 #include <nni/core/crash_point.hpp>
 #include <nni/core/json.hpp>
 #include <nni/datastore/common/fields.hpp>
-#include <nni/datastore/sqlite/columns_inl.hpp>
+#include <nni/datastore/sqlite/columns.hpp>
 #include <nni/datastore/sqlite/recorder.hpp>
 #include <nni/datastore/sqlite/schema.hpp>
 
