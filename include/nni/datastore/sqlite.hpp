@@ -35,7 +35,8 @@ class Sqlite : public FileHandle<detail::SqliteFiles> {
 };
 static_assert(DataStore<Sqlite>);
 
-#if !NNI_HEADER_ONLY
+// Without the component nothing instantiates the bodies, so that the error of `NNI_NEEDS_SQLITE` is the only one.
+#if !NNI_HEADER_ONLY || !NNI_WITH_SQLITE
 extern template class FileHandle<detail::SqliteFiles>;
 #endif
 
