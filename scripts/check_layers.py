@@ -29,6 +29,7 @@ OPENS = re.compile(r"(?<![\w.>])::(open|open64|creat|openat|openat2|mkfifo)\(|\b
                    r"\bi?o?fstream\b|spawn_file_actions_addopen")
 OPENERS = {"files/open_inl.hpp",  # the place; and one that only builds for tests have
            "core/crash_point.hpp"}
+LIGHT = {"trial": re.compile(r"^boost/(asio|beast|cobalt)\b")}  # folders that need none of it, not even through others
 LONGEST = 500  # lines
 PRIVATE_HEAVY = set()
 
@@ -104,12 +105,32 @@ def problems_of(path, text):
             yield from include_problems(here, pathlib.PurePosixPath(name[len("nni/"):]), name)
 
 
+def light_problems(folder, includes):
+    """How the files of a folder reach what LIGHT forbids them; `includes` maps each file below include/nni to its names."""
+    reached, waiting = {}, [(path, path) for path in includes if path.startswith(folder + "/")]
+    while waiting:
+        path, way = waiting.pop()
+        if path in reached:
+            continue
+        reached[path] = way
+        for name in includes.get(path, []):
+            if LIGHT[folder].search(name):
+                yield path, f"includes <{name}>, which programs with <nni/{folder}/...> must not need: {way}"
+            elif name.startswith("nni/"):
+                waiting.append((name[len("nni/"):], f"{way} -> {name[len('nni/'):]}"))
+
+
 def check(root):
     count = 0
     files = sorted((root / "include/nni").rglob("*.hpp"))
     for file in files:
         path = file.relative_to(root / "include/nni").as_posix()
         for problem in problems_of(path, file.read_text()):
+            print(f"include/nni/{path}: {problem}")
+            count += 1
+    includes = {file.relative_to(root / "include/nni").as_posix(): INCLUDE.findall(file.read_text()) for file in files}
+    for folder in LIGHT:
+        for path, problem in light_problems(folder, includes):
             print(f"include/nni/{path}: {problem}")
             count += 1
     for file in sorted((root / "src").rglob("*.cpp")):
@@ -148,6 +169,10 @@ def self_test():
     wrong = [case for case in good if found(*case)] + [case for case in bad if not found(*case)]
     if not found("core/long.hpp", lines=LONGEST + 1):
         wrong.append("a file that is too long")
+    heavy = {"trial/trial.hpp": ["nni/net/url.hpp"], "net/url.hpp": ["boost/asio/ip/tcp.hpp"], "net/server.hpp": ["boost/asio.hpp"]}
+    light = {"trial/trial.hpp": ["nni/net/url.hpp", "boost/json.hpp"], "net/server.hpp": ["boost/asio/ip/tcp.hpp"]}
+    if len(list(light_problems("trial", heavy))) != 1 or list(light_problems("trial", light)):
+        wrong.append("a trial program that needs Asio")
     now = "const auto limit = std::chrono::system_clock::now() + span;\n"
     if not list(problems_of("ledger/ledger.hpp", now)) or list(problems_of(WALL_CLOCK, now)):
         wrong.append("a limit of wall time")
