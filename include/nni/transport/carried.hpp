@@ -21,7 +21,7 @@ class Carried {
     co_return;
   }
 
-  /// Trials need to be told nothing.
+  /// Returns no variables: the service passes messages by itself.
   EnvironmentVariables environment(RunId) const { return {}; }
 
   /// Nothing to close.

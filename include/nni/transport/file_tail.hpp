@@ -3,9 +3,13 @@
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <nni/async/awaitable.hpp>
 #include <nni/async/context.hpp>
@@ -18,9 +22,21 @@
 #include <nni/core/parameters.hpp>
 #include <nni/core/time.hpp>
 #include <nni/core/trial.hpp>
-#include <nni/transport/detail/tail_core.hpp>
 
 namespace nni::transport {
+
+namespace detail {
+class TailCore;
+
+/// The operations of a storage that `FileTail` needs, whatever its type.
+struct TailFiles {
+  std::function<awaitable<std::string>(RemotePath, std::uint64_t, std::size_t)> read{};
+  std::function<awaitable<void>(std::filesystem::path, RemotePath)> upload{};
+  std::function<awaitable<std::vector<FileInfo>>(RemotePath)> list{};
+  std::function<awaitable<void>(RemotePath)> changed{};  ///< empty where nothing can be watched
+  std::function<std::filesystem::path(TrialId)> root{};  ///< where a trial sees the storage
+};
+}  // namespace detail
 
 /// Settings of `FileTail`.
 struct FileTailOptions {
@@ -37,12 +53,12 @@ struct FileTailOptions {
 /// and for programs that know this channel only.
 ///
 /// A run has a directory `trials/RUN` in the storage: `parameter.cfg`, `parameter_1.cfg` and so on (multi-phase), and
-/// `.nni/metrics`, to which the trial appends. NNI's unmodified Python library does that by itself, told by the
+/// `.nni/metrics`, to which the trial appends. NNI's unmodified Python library does that by itself, directed by the
 /// variables that `environment` sets. Changes are noticed where the storage can be watched, otherwise the file is read
 /// from time to time. A trial gets no answer, so it cannot wait until its value is recorded.
 ///
 /// The file itself is what makes it safe: nothing is removed from it, each record has a key (run, kind, sequence, text), and
-/// after a resume it is read again from its beginning, so that the manager takes what it has not recorded and recognises
+/// after a resume it is read again from its beginning, so that the manager takes what it has not recorded and recognizes
 /// the rest. The directories stay when the experiment has ended.
 class FileTail {
  public:
@@ -80,7 +96,7 @@ class FileTail {
   /// Writes the files of a run, and begins to read what it will write; the run is submitted afterwards.
   [[nodiscard]] awaitable<void> prepare(const TrialJobForm& form);
 
-  /// Goes on with a run of an earlier manager.
+  /// Continues to read for a run of an earlier manager.
   void resume(RunId run);
 
   /// `NNI_SYS_DIR`, and what makes NNI's library use files: `NNI_PLATFORM=local`, no `NNI_TRIAL_COMMAND_CHANNEL`.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <nni/core/error.hpp>
+#include <nni/transport/detail/tail_core.hpp>
 #include <nni/transport/file_tail.hpp>
 
 namespace nni::transport {
@@ -28,12 +29,7 @@ NNI_INLINE awaitable<void> FileTail::open(Context& context, detail::TailFiles fi
         "trial_root",
         "is empty, and the storage does not say under which path trials see it; name the "
         "directory where it is mounted for them, for instance /mnt/nni");
-  detail::TailSettings settings;
-  settings.directory = options_.directory;
-  settings.max_record_bytes = options_.max_record_bytes;
-  settings.first_pause = options_.first_pause;
-  settings.longest_pause = options_.longest_pause;
-  core_ = std::make_shared<detail::TailCore>(context, std::move(files), std::move(settings));
+  core_ = std::make_shared<detail::TailCore>(context, std::move(files), options_);
   co_return;
 }
 

@@ -34,13 +34,13 @@ class Http {
   using role = nni::role::metric_transport;
 
   /// @param options  address and limits
-  /// @throws ConfigError  when it listens on all addresses and does not know which one to tell the trials
+  /// @throws ConfigError  when it listens on all addresses and `advertise` does not say which one the trials reach
   NNI_NEEDS_HTTP(explicit Http(HttpOptions options = {}));
   Http(Http&&) noexcept;
   Http& operator=(Http&&) noexcept;
   ~Http();
 
-  /// Tells trials another host from now on than the options say, for instance `10.0.0.4`. Before `open`.
+  /// Replaces the host in the addresses that trials get, for instance `10.0.0.4`. Before `open`.
   void advertise(std::string host);
 
   /// Starts to listen. The storage is not used.
@@ -72,8 +72,8 @@ class Http {
 
   /// Makes a run known under the token that an earlier manager gave it.
   ///
-  /// Best before `open`: a trial that asks while the transport listens and does not know the run yet is told so (404),
-  /// and gives up.
+  /// Best before `open`: a trial that asks while the transport listens and does not know the run yet is
+  /// answered 404, and stops trying.
   /// @param run    trial and attempt
   /// @param token  as `token` returned it
   /// @param form   its `parameters` answer the first request of the run

@@ -161,7 +161,7 @@ namespace nni::transport {
 NNI_INLINE Http::Http(HttpOptions options) : options_(std::move(options)) {
   const bool everywhere = options_.listen == "0.0.0.0" || options_.listen == "::";
   if (everywhere && options_.advertise.empty())
-    throw config_error("advertise", "trials must be told a host; with listen = \"" + options_.listen +
+    throw config_error("advertise", "trials need a host to connect to; with listen = \"" + options_.listen +
                                         "\" write the name or address under which they reach this machine");
   if (options_.advertise.empty() && options_.listen != "localhost") options_.advertise = options_.listen;
 }

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,31 +22,15 @@
 #include <nni/core/queue.hpp>
 #include <nni/core/time.hpp>
 #include <nni/core/trial.hpp>
+#include <nni/transport/file_tail.hpp>
 
 namespace nni::transport::detail {
 
-/// What `FileTail` needs of a storage, whatever its type.
-struct TailFiles {
-  std::function<awaitable<std::string>(RemotePath, std::uint64_t, std::size_t)> read{};
-  std::function<awaitable<void>(std::filesystem::path, RemotePath)> upload{};
-  std::function<awaitable<std::vector<FileInfo>>(RemotePath)> list{};
-  std::function<awaitable<void>(RemotePath)> changed{};  ///< empty where nothing can be watched
-  std::function<std::filesystem::path(TrialId)> root{};  ///< where a trial sees the storage
-};
-
-/// Settings of `TailCore`, as `FileTailOptions` says.
-struct TailSettings {
-  std::string directory;
-  std::size_t max_record_bytes = 0;
-  Duration first_pause{};
-  Duration longest_pause{};
-};
-
-/// Everything that a `FileTail` is while it is open: one reader per live run.
+/// The state of an open `FileTail`: one reader per live run.
 class TailCore : public std::enable_shared_from_this<TailCore> {
  public:
-  TailCore(Context& context, TailFiles files, TailSettings settings)
-      : context_(&context), files_(std::move(files)), settings_(std::move(settings)), readers_(context) {}
+  TailCore(Context& context, TailFiles files, FileTailOptions options)
+      : context_(&context), files_(std::move(files)), options_(std::move(options)), readers_(context) {}
 
   awaitable<void> prepare(TrialJobForm form);
   void resume(RunId run);
@@ -60,7 +43,7 @@ class TailCore : public std::enable_shared_from_this<TailCore> {
  private:
   /// A run whose file is read.
   struct Tail {
-    explicit Tail(RunId which, std::size_t max_record) : run(which), reader(max_record) {}
+    explicit Tail(RunId of, std::size_t max_record) : run(of), reader(max_record) {}
     RunId run;
     ParameterId parameter;
     channel::MetricsFileReader reader;
@@ -70,8 +53,8 @@ class TailCore : public std::enable_shared_from_this<TailCore> {
     std::size_t undelivered = 0;
     bool over = false;  // the run has ended: one more look, then enough
     bool done = false;
-    bool settled = false;  // nobody will ask any more
-    async::event told;     // over, done, or a message was taken
+    bool settled = false;  // no further reader
+    async::event changed;  // over, done, or a message was taken
   };
   using TailPtr = std::shared_ptr<Tail>;
 
@@ -93,7 +76,7 @@ class TailCore : public std::enable_shared_from_this<TailCore> {
 
   Context* context_;
   TailFiles files_;
-  TailSettings settings_;
+  FileTailOptions options_;
   async::task_group readers_;
   std::unordered_map<RunId, TailPtr> tails_;
   Queue<TrialMessage> messages_;

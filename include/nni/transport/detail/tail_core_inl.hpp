@@ -81,7 +81,7 @@ struct RemoveFiles {
 };
 
 NNI_INLINE RemotePath TailCore::path_of(RunId run, std::string_view file) const {
-  std::string path = settings_.directory + "/" + to_string(run);
+  std::string path = options_.directory + "/" + to_string(run);
   if (!file.empty()) path += "/" + std::string(file);
   return RemotePath(std::move(path));
 }
@@ -121,7 +121,7 @@ NNI_INLINE void TailCore::resume(RunId run) {
 
 NNI_INLINE TailCore::TailPtr TailCore::begin(RunId run) {
   TailPtr& tail = tails_[run];
-  if (!tail) tail = std::make_shared<Tail>(run, settings_.max_record_bytes);
+  if (!tail) tail = std::make_shared<Tail>(run, options_.max_record_bytes);
   return tail;
 }
 
@@ -137,9 +137,9 @@ NNI_INLINE awaitable<void> TailCore::write(std::string text, RemotePath to) {
 /// The number in `parameter_N.cfg`; 0 for other names.
 NNI_INLINE std::uint64_t phase_in(std::string_view name) noexcept {
   constexpr std::string_view before = "parameter_";
-  constexpr std::string_view behind = ".cfg";
-  if (!name.starts_with(before) || !name.ends_with(behind) || name.size() <= before.size() + behind.size()) return 0;
-  const std::string_view digits = name.substr(before.size(), name.size() - before.size() - behind.size());
+  constexpr std::string_view suffix = ".cfg";
+  if (!name.starts_with(before) || !name.ends_with(suffix) || name.size() <= before.size() + suffix.size()) return 0;
+  const std::string_view digits = name.substr(before.size(), name.size() - before.size() - suffix.size());
   std::uint64_t number = 0;
   const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return failure == std::errc() && end == digits.data() + digits.size() ? number : 0;
@@ -172,7 +172,7 @@ NNI_INLINE awaitable<bool> TailCore::watch(TailPtr tail) {
   std::string trouble;
   try {
     auto change = files_.changed(path_of(tail->run, ".nni/metrics"));
-    auto ended = tail->told.wait();
+    auto ended = tail->changed.wait();
     auto first = async::race(std::move(change), std::move(ended));
     co_await std::move(first);
     co_return true;
@@ -188,14 +188,14 @@ NNI_INLINE awaitable<bool> TailCore::watch(TailPtr tail) {
 
 NNI_INLINE awaitable<void> TailCore::pause(TailPtr tail, Duration time) {
   auto sleep = context_->clock().sleep_until(context_->clock().steady_now() + time);
-  auto ended = tail->told.wait();
+  auto ended = tail->changed.wait();
   auto first = async::race(std::move(sleep), std::move(ended));
   co_await std::move(first);
 }
 
 NNI_INLINE awaitable<void> TailCore::follow(TailPtr tail) {
   const std::shared_ptr<TailCore> keep = shared_from_this();
-  Duration wait = settings_.first_pause;
+  Duration wait = options_.first_pause;
   while (true) {
     const bool last = tail->over;
     auto looking = look(tail);
@@ -203,21 +203,21 @@ NNI_INLINE awaitable<void> TailCore::follow(TailPtr tail) {
     const bool failed = outcome == Look::failed;
     if (last && !failed) break;
     if (!last && tail->over) continue;
-    // A change that could not be read is not told again.
+    // A change that could not be read is not reported again.
     if (!failed) {
       auto watching = watch(tail);
       const bool watched = co_await std::move(watching);
       if (watched) continue;
       if (tail->over) continue;
     }
-    if (outcome == Look::grew) wait = settings_.first_pause;
+    if (outcome == Look::grew) wait = options_.first_pause;
     auto pausing = pause(tail, wait);
     co_await std::move(pausing);
-    wait = std::min(wait * 2, settings_.longest_pause);
+    wait = std::min(wait * 2, options_.longest_pause);
   }
   while (const auto left = tail->reader.finish()) take(*tail, *left);
   tail->done = true;
-  tail->told.notify();
+  tail->changed.notify();
   forget(*tail);
 }
 
@@ -294,7 +294,7 @@ NNI_INLINE awaitable<TrialMessage> TailCore::next() {
   if (const auto found = tails_.find(message.metric.run); found != tails_.end()) {
     const TailPtr tail = found->second;
     // A reader that waits for its file must not be woken by this.
-    if (--tail->undelivered == 0 && tail->done) tail->told.notify();
+    if (--tail->undelivered == 0 && tail->done) tail->changed.notify();
     forget(*tail);
   }
   co_return message;
@@ -307,9 +307,9 @@ NNI_INLINE awaitable<void> TailCore::settle(RunId run) {
   const TailPtr tail = found->second;
   tail->over = true;
   tail->settled = true;
-  tail->told.notify();
+  tail->changed.notify();
   while ((!tail->done || tail->undelivered != 0) && !closed_) {
-    auto change = tail->told.wait();
+    auto change = tail->changed.wait();
     co_await std::move(change);
   }
   forget(*tail);
@@ -327,7 +327,7 @@ NNI_INLINE awaitable<void> TailCore::close() {
   readers_.cancel();
   auto ending = readers_.join();
   co_await std::move(ending);
-  for (auto& [run, tail] : tails_) tail->told.notify();
+  for (auto& [run, tail] : tails_) tail->changed.notify();
   tails_.clear();
   messages_.clear();
   message_bytes_ = 0;
