@@ -11,25 +11,25 @@
 
 namespace nni::channel {
 
-/// One thing in a metrics file.
+/// One item of a metrics file: a record, or bytes that are none.
 class MetricsFileItem {
  public:
   MetricsFileItem() = default;
   /// @param is_record  false: bytes that are no record
-  /// @param what       payload, or the beginning of other bytes
-  /// @param behind     offset in the file behind it
-  MetricsFileItem(bool is_record, std::string what, std::uint64_t behind)
-      : record(is_record), text(std::move(what)), end(behind) {}
+  /// @param content    payload, or the beginning of other bytes
+  /// @param offset     offset in the file after it
+  MetricsFileItem(bool is_record, std::string content, std::uint64_t offset)
+      : record(is_record), text(std::move(content)), end(offset) {}
 
   bool record = false;    ///< false: bytes that are no record
   std::string text;       ///< payload without its newline; of other bytes the beginning, printable
-  std::uint64_t end = 0;  ///< offset in the file behind it
+  std::uint64_t end = 0;  ///< offset in the file after it
 };
 
 /// Cuts the legacy metrics file into records: `ME`, six digits with the length of what follows, the payload and a
 /// newline (docs/formats/trial-channel.md). Pure: it is fed what was read, in order.
 ///
-/// Bytes that are no record are skipped up to the next place where one may begin, and are told as one item. A record
+/// Bytes that are no record are skipped up to the next place where one may begin, and are returned as one item. A record
 /// that is not complete waits for the rest.
 class MetricsFileReader {
  public:
@@ -45,8 +45,8 @@ class MetricsFileReader {
   /// The next item; nothing when more bytes are needed.
   [[nodiscard]] std::optional<MetricsFileItem> next();
 
-  /// The file is at its end for good: the next item of what is left. A record that was never completed is told as bytes
-  /// that are none, and costs no record behind it.
+  /// The file is at its end for good: the next item of what is left. A record that was never completed is returned as bytes
+  /// that are none, and costs no record after it.
   /// @returns  nothing when there are no more
   [[nodiscard]] std::optional<MetricsFileItem> finish();
 

@@ -56,7 +56,7 @@ NNI_INLINE std::optional<MetricsFileItem> MetricsFileReader::skip() {
   while (end < rest.size() && head(rest.substr(end)) == Head::none) ++end;
   std::string text = shortened(rest.substr(0, end));
   consume(end);
-  if (std::exchange(skipping_, true)) return std::nullopt;  // told already
+  if (std::exchange(skipping_, true)) return std::nullopt;  // returned already
   return MetricsFileItem(false, std::move(text), position_);
 }
 

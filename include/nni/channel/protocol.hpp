@@ -14,13 +14,13 @@
 #include <nni/core/parameters.hpp>
 #include <nni/core/result.hpp>
 
-/// What trials and managers say to each other, as pure functions between values and bytes.
+/// The messages between trials and managers, as pure functions between values and bytes.
 ///
 /// Commands and payloads are those of NNI 3.0 (docs/formats/trial-channel.md). Batches are an extension of ours:
 /// a client offers one, and a server that does not answer with `batch_answer` did not understand it.
 namespace nni::channel {
 
-/// The variable that tells a trial that it may ask for parameters more than once: `true` or `True`.
+/// The variable that allows a trial to ask for parameters more than once: `true` or `True`.
 inline constexpr std::string_view multi_phase_variable = "MULTI_PHASE";
 
 /// True for a value of `multi_phase_variable` that means yes.
@@ -28,7 +28,7 @@ inline constexpr std::string_view multi_phase_variable = "MULTI_PHASE";
   return value == "true" || value == "True";
 }
 
-/// What a command of the channel asks for.
+/// The type of a command of the channel.
 enum class CommandType : std::uint8_t {
   request_parameter,  ///< trial to manager: send me my parameters
   parameter,          ///< manager to trial: `text` is a parameter record
@@ -40,15 +40,15 @@ enum class CommandType : std::uint8_t {
 class Command {
  public:
   Command() = default;
-  /// @param what  type
-  /// @param content  behind the type
-  Command(CommandType what, std::string content) : type(what), text(std::move(content)) {}
+  /// @param requested  type
+  /// @param content    text of the command
+  Command(CommandType requested, std::string content) : type(requested), text(std::move(content)) {}
 
-  CommandType type = CommandType::other;  ///< what is asked for
-  std::string text;                       ///< what stands behind the type
+  CommandType type = CommandType::other;  ///< type of the command
+  std::string text;                       ///< parameter record, metric payload, or the name of an unknown type
 };
 
-/// The JSON text of a command.
+/// Returns the JSON text of a command.
 [[nodiscard]] std::string encode(const Command& command);
 
 /// Reads a command.
@@ -59,24 +59,24 @@ class Command {
 class MetricPayload {
  public:
   MetricPayload() = default;
-  /// @param what  kind
-  /// @param index  position
-  /// @param json  the value
-  MetricPayload(MetricKind what, std::uint32_t index, std::string json)
-      : kind(what), sequence(index), value(std::move(json)) {}
+  /// @param type   kind of the metric
+  /// @param index  position among the values of its kind
+  /// @param json   the value
+  MetricPayload(MetricKind type, std::uint32_t index, std::string json)
+      : kind(type), sequence(index), value(std::move(json)) {}
 
   MetricKind kind = MetricKind::intermediate;  ///< intermediate or final
   std::uint32_t sequence = 0;                  ///< position among values of its kind, from 0
   std::string value;                           ///< JSON text, verbatim
   std::string parameter_id = "null";           ///< JSON text, as the parameter record has it
-  std::string trial_job_id;                    ///< what the trial believes to be; not to be relied on
+  std::string trial_job_id;                    ///< the id that the trial claims; not to be relied on
 };
 
-/// The JSON text of a payload, as NNI's own library writes it.
+/// Returns the JSON text of a payload, as NNI's own library writes it.
 [[nodiscard]] std::string encode(const MetricPayload& payload);
 
 /// Reads a metric payload.
-/// @returns  the payload, or an error that says what is wrong: kind, sequence, or a value that is not JSON
+/// @returns  the payload, or an error that names the problem: kind, sequence, or a value that is not JSON
 [[nodiscard]] Result<MetricPayload> decode_metric_payload(std::string_view text);
 
 /// Builds a parameter record.
@@ -89,15 +89,15 @@ class MetricPayload {
 /// @param index       0 for the first record of a trial
 [[nodiscard]] std::string parameter_record(ParameterId id, const Parameters& parameters, std::uint64_t index = 0);
 
-/// The member `name` of a JSON object as its text stands, blanks trimmed; nothing when there is none or the text is not
+/// Returns the text of the member `name` of a JSON object, verbatim, blanks trimmed; nothing when there is none or the text is not
 /// an object.
 [[nodiscard]] std::optional<std::string_view> raw_member(std::string_view object, std::string_view name);
 
-/// The parameters in a record, their text kept.
+/// Returns the parameters in a record, their text kept.
 /// @returns  parameters, or an error for a text that is no record
 [[nodiscard]] Result<Parameters> record_parameters(std::string_view record);
 
-/// True for a JSON text, Python's `NaN` and `Infinity` included, nested at most 512 deep.
+/// Returns whether a text is JSON, Python's `NaN` and `Infinity` included, nested at most 512 deep.
 [[nodiscard]] bool is_json_text(std::string_view text) noexcept;
 
 /// Media type of a batch; the version is part of its name.
@@ -118,7 +118,7 @@ void append_to_batch(std::string& text, MetricKind kind, std::uint32_t sequence,
 /// at least one value.
 [[nodiscard]] std::size_t batch_part(std::string_view text, std::size_t values, std::size_t bytes) noexcept;
 
-/// What a batch holds.
+/// The contents of a batch.
 class Batch {
  public:
   Batch() = default;
@@ -129,19 +129,19 @@ class Batch {
 };
 
 /// Reads the body of a batch.
-/// @param text  the whole body
-/// @param run   put into every metric
-/// @param when  put into every metric
-/// @returns     what it holds, or an error when the framing is broken: then nothing of it counts
-[[nodiscard]] Result<Batch> decode_batch(std::string_view text, RunId run, TimePoint when);
+/// @param text        the whole body
+/// @param run         put into every metric
+/// @param arrived_at  put into every metric
+/// @returns           its values, or an error when the framing is broken: then nothing of it counts
+[[nodiscard]] Result<Batch> decode_batch(std::string_view text, RunId run, TimePoint arrived_at);
 
-/// The answer to a batch: that its first `count` values are recorded.
+/// Returns the answer to a batch: its first `count` values are recorded.
 [[nodiscard]] std::string batch_answer(std::size_t count);
 
 /// Reads the answer to a batch; nothing when the server did not understand it.
 [[nodiscard]] std::optional<std::size_t> parse_batch_answer(std::string_view text);
 
-/// A text of a stranger for logs and records: one line, at most 200 characters, nothing unprintable.
+/// Returns untrusted text for logs and records: shortened to 200 characters, printable, one line.
 [[nodiscard]] std::string shortened(std::string_view text);
 
 }  // namespace nni::channel

@@ -11,8 +11,8 @@ namespace nni::channel {
 
 namespace detail {
 
-NNI_INLINE Error not_understood(std::string_view what, std::string_view text) {
-  return Error(Errc::protocol, std::string(what) + ": " + shortened(text));
+NNI_INLINE Error not_understood(std::string_view problem, std::string_view text) {
+  return Error(Errc::protocol, std::string(problem) + ": " + shortened(text));
 }
 
 // Calls `member(name, scanner)` for each member of an object; it has to pass the value, and answers false to give up.
@@ -238,10 +238,10 @@ NNI_INLINE bool take_framed(std::string_view& rest, Framed& framed) noexcept {
   std::size_t length = 0;
   const auto size = std::from_chars(index.ptr + 1, last, length);
   if (size.ec != std::errc{} || size.ptr == last || *size.ptr != '\n') return false;
-  const std::string_view behind(size.ptr + 1, static_cast<std::size_t>(last - size.ptr) - 1);
-  if (behind.size() <= length || behind[length] != '\n') return false;
-  framed.value = behind.substr(0, length);
-  rest = behind.substr(length + 1);
+  const std::string_view after(size.ptr + 1, static_cast<std::size_t>(last - size.ptr) - 1);
+  if (after.size() <= length || after[length] != '\n') return false;
+  framed.value = after.substr(0, length);
+  rest = after.substr(length + 1);
   return true;
 }
 
@@ -267,7 +267,7 @@ NNI_INLINE std::size_t batch_part(std::string_view text, std::size_t values, std
   return text.size() - rest.size();
 }
 
-NNI_INLINE Result<Batch> decode_batch(std::string_view text, RunId run, TimePoint when) {
+NNI_INLINE Result<Batch> decode_batch(std::string_view text, RunId run, TimePoint arrived_at) {
   Batch batch;
   std::string_view rest = text;
   batch.metrics.reserve(std::min<std::size_t>(text.size() / 16 + 1, 4096));
@@ -275,7 +275,7 @@ NNI_INLINE Result<Batch> decode_batch(std::string_view text, RunId run, TimePoin
   while (!rest.empty()) {
     if (!detail::take_framed(rest, framed)) return detail::not_understood("the framing of a batch is broken", rest);
     if (is_json_text(framed.value))
-      batch.metrics.emplace_back(run, framed.kind, framed.sequence, std::string(framed.value), when);
+      batch.metrics.emplace_back(run, framed.kind, framed.sequence, std::string(framed.value), arrived_at);
     else
       batch.garbage.push_back(shortened(framed.value));
     ++batch.count;

@@ -30,7 +30,7 @@
 
 namespace nni::channel {
 
-/// What one request of a trial brought, or a part of a large batch: values, and perhaps texts that could not be understood.
+/// The contents of one request of a trial, or a part of a large batch: values, and perhaps texts that could not be understood.
 ///
 /// The trial waits until `acknowledge` is called. A message that is dropped unacknowledged is answered 503: our own
 /// trial library sends it again. Belongs to the executor of the server, but may outlive the server.
@@ -42,7 +42,7 @@ class Message {
 
   RunId run;                         ///< from the token in the address, never from the payload
   std::vector<Metric> metrics;       ///< in the order of the trial's reports; one, or many in a batch
-  std::vector<std::string> garbage;  ///< what could not be understood, shortened; the rest of a batch is kept
+  std::vector<std::string> garbage;  ///< texts that could not be understood, shortened; the rest of a batch is kept
 
   /// True when a final value is among the metrics: its record must be synced before the acknowledgement.
   [[nodiscard]] bool has_final() const noexcept {
@@ -105,7 +105,7 @@ class Server : public std::enable_shared_from_this<Server> {
 
   /// Makes a run known under a token of an earlier server, for trials that live on.
   ///
-  /// Before `open`, or else a trial that asks in between is told that it is not known (404), and gives up.
+  /// Call it before `open`: a trial that asks in between is answered 404, and stops trying.
   /// @param run     trial and attempt
   /// @param token   as `token` returned it
   /// @param record  as `admit` takes it

@@ -307,7 +307,7 @@ NNI_INLINE void Server::expire() {
 
 // ---- the end
 
-// The system tells of 128 readable sockets at a time, and one turn reads 64 KiB of each.
+// The system reports 128 readable sockets at a time, and one turn reads 64 KiB of each.
 NNI_INLINE bool Server::settled_after(std::size_t turns) const noexcept {
   const std::size_t needed = 4 + server_->connections() / 64;
   const std::size_t largest = 8 + options_.max_body_bytes / (64 * 1024);

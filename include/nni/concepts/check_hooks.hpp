@@ -7,6 +7,10 @@
 /// A hook is optional, so a slip in its declaration would otherwise be a hook that is never called. Of a member that exists
 /// by the name of a hook this is certain. Of names that nobody knows it is not, so only some slips in names are known.
 
+#include <concepts>
+#include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
 #include <nni/concepts/data_store.hpp>
@@ -81,16 +85,37 @@ consteval bool check_hooks_of_service() {
   NNI_HOOK(
       "training service", S, ResumableService, adopt, "awaitable<std::vector<JobReport>> adopt(std::vector<Intent>)");
   NNI_HOOK("training service", S, LogSource, fetch_log, "awaitable<std::string> fetch_log(RunId, std::string)");
-  NNI_HOOK("training service", S, ConfigurableService, cluster_metadata_keys,
-           "std::span<const std::string_view> cluster_metadata_keys() const");
-  NNI_HOOK("training service", S, ConfigurableService, set_cluster_metadata,
-           "void set_cluster_metadata(const std::string&, const boost::json::value&)");
-  NNI_HOOK("training service", S, ConfigurableService, get_cluster_metadata,
-           "boost::json::value get_cluster_metadata(const std::string&) const");
   if constexpr (CarriesMessages<S>) {
     NNI_FLAG("training service", S, ends_come_last);
     NNI_HOOK("training service", S, PreparesFiles, prepare, "awaitable<void> prepare(const TrialJobForm&)");
     NNI_HOOK("training service", S, ResumableChannel, resume, "void resume(RunId)");
+  }
+  return true;
+}
+
+/// Apart, because only a training session asks for these, and they need the whole of `boost::json::value`.
+template <class S>
+consteval bool check_configuration_of_service() {
+  if constexpr (!ConfigurableService<S>) {
+    NNI_HOOK_IF(
+        "training service", S,
+        requires(const S& service) {
+          { service.cluster_metadata_keys() } -> std::same_as<std::span<const std::string_view>>;
+        }, cluster_metadata_keys, "ConfigurableService",
+        "`std::span<const std::string_view> cluster_metadata_keys() const`");
+    NNI_HOOK_IF(
+        "training service", S,
+        requires(S& service, std::string key, const boost::json::value& value) {
+          { service.set_cluster_metadata(key, value) } -> std::same_as<void>;
+        }, set_cluster_metadata, "ConfigurableService",
+        "`void set_cluster_metadata(const std::string&, const boost::json::value&)`");
+    // The last, which also says what is missing where one or two are as they should be.
+    static_assert(
+        !NNI_HAS_MEMBER(S, cluster_metadata_keys) && !NNI_HAS_MEMBER(S, set_cluster_metadata) &&
+            !NNI_HAS_MEMBER(S, get_cluster_metadata),
+        "the training service policy has some of the operations of nni::ConfigurableService, and needs all: "
+        "`cluster_metadata_keys`, `set_cluster_metadata` and `boost::json::value get_cluster_metadata(const "
+        "std::string&) const`");
   }
   return true;
 }

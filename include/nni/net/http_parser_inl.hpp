@@ -30,8 +30,8 @@ NNI_INLINE bool has_token(std::string_view value, std::string_view token) noexce
   return false;
 }
 
-NNI_INLINE Error not_http(std::string_view what, std::string_view text) {
-  return Error(Errc::protocol, "this is not an HTTP response (" + std::string(what) +
+NNI_INLINE Error not_http(std::string_view problem, std::string_view text) {
+  return Error(Errc::protocol, "this is not an HTTP response (" + std::string(problem) +
                                    "): " + std::string(text.substr(0, std::min<std::size_t>(text.size(), 80))));
 }
 

@@ -46,20 +46,20 @@ using Connections = std::list<std::shared_ptr<Connection>>;
 
 /// Settings of `Server`.
 struct ServerOptions {
-  /// Where to listen: `localhost` (both loopback addresses where the machine has them), or an IPv4 or IPv6 address;
+  /// Address to listen on: `localhost` (both loopback addresses where the machine has them), or an IPv4 or IPv6 address;
   /// `0.0.0.0` and `::` are every address of the machine, `::` with both protocols.
   std::string listen = "localhost";
   unsigned short port = 0;                       ///< 0: a free one, see `Server::port`
   std::size_t max_head_bytes = 16 * 1024;        ///< request line and header fields; more is answered 431
   std::size_t max_body_bytes = 8 * 1024 * 1024;  ///< more is answered 413
-  /// Beyond it the oldest one that showed nothing (see `Screening::known`) is closed, else the longest idle one, else new
+  /// Beyond it the oldest unauthenticated one (see `Screening::known`) is closed, else the longest idle one, else new
   /// ones wait. At most three quarters of the files that the process may have open, so that some are left for its work.
   std::size_t max_connections = 20'000;
   /// Bytes of large bodies (over 64 KiB) that are received or owed an answer, all connections together, by the lengths that
   /// they announce; further ones wait for their turn. One body of `max_body_bytes` is always let in.
   std::size_t max_large_bytes = 64 * 1024 * 1024;
-  /// Bytes of everything else that is received or owed an answer, all connections together. Beyond it connections that showed
-  /// nothing are closed, the others are not read, and a half-sent request is given one second.
+  /// Bytes of everything else that is received or owed an answer, all connections together. Beyond it unauthenticated
+  /// connections are closed, the others are not read, and a half-sent request is given one second.
   std::size_t max_small_bytes = 32 * 1024 * 1024;
   Duration request_timeout =
       std::chrono::seconds(60);                      ///< from the first byte of a request to its last; also for a reply
@@ -71,11 +71,11 @@ class Request {
  public:
   std::string_view method;        ///< upper case, as it came
   std::string_view path;          ///< without the query, not decoded
-  std::string_view query;         ///< behind the question mark
+  std::string_view query;         ///< after the question mark
   std::string_view body;          ///< as it came
   std::string_view content_type;  ///< empty when the client gave none
 
-  /// The value of a header field, any case; empty when there is none.
+  /// Returns the value of a header field, any case; empty when there is none.
   [[nodiscard]] std::string_view header(std::string_view name) const { return find_(fields_, name); }
 
   /// Returns the body for keeps, without a copy where the server has it in a string of its own. Call it once; `body` is not
@@ -96,7 +96,7 @@ class Request {
 /// Answers one request, now or later. Belongs to the executor of the server.
 ///
 /// It may outlive connection, server and executor; then it does nothing. One that is dropped without an answer
-/// answers 503, so that no client waits for ever.
+/// answers 503, so that no client waits forever.
 class Responder {
  public:
   Responder() = default;

@@ -17,7 +17,7 @@ class Url {
   std::string host;         ///< lower case, an IPv6 address without its brackets
   unsigned short port = 0;  ///< 80 or 443 when the address names none
   std::string path;         ///< begins with a slash, not decoded
-  std::string query;        ///< behind the question mark
+  std::string query;        ///< after the question mark
 
   /// Path and query, as a request line carries them.
   [[nodiscard]] std::string target() const { return query.empty() ? path : path + "?" + query; }

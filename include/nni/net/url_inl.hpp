@@ -17,8 +17,8 @@ NNI_INLINE std::string lower_case(std::string_view text) {
   return result;
 }
 
-NNI_INLINE Error bad_url(std::string_view what) {
-  return Error(Errc::config_invalid, "the address is wrong: " + std::string(what) + "; write http://host:port/path");
+NNI_INLINE Error bad_url(std::string_view problem) {
+  return Error(Errc::config_invalid, "the address is wrong: " + std::string(problem) + "; write http://host:port/path");
 }
 
 }  // namespace detail

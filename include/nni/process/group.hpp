@@ -26,7 +26,7 @@ bool signal_group(pid_t group, int signal) noexcept;
 void kill_now(std::span<const Identity> processes);
 
 /// Kills processes like `kill_now`, and waits until they are gone. Blocks; they need not be children.
-/// @param limit  longest wait; a process that the kernel cannot end sooner is left behind
+/// @param limit  longest wait; a process that the kernel cannot end sooner is left running
 void kill_and_wait(std::span<const Identity> processes, Duration limit);
 
 /// A process and the value of one of its variables.

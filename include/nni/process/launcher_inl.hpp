@@ -106,7 +106,7 @@ NNI_INLINE Launcher::Launcher(Surroundings surroundings)
   sigset_t none;
   ::sigfillset(&all);
   ::sigemptyset(&none);
-  // Signals that this process ignores would stay ignored in the child: trials must hear SIGINT and SIGPIPE.
+  // Signals that this process ignores would stay ignored in the child: trials must receive SIGINT and SIGPIPE.
   ::posix_spawnattr_setsigdefault(&attributes_, &all);
   ::posix_spawnattr_setsigmask(&attributes_, &none);
   ::posix_spawnattr_setpgroup(&attributes_, 0);

@@ -41,10 +41,10 @@ NNI_INLINE Exit exit_of(const siginfo_t& info) noexcept {
 }
 
 /// waitid that is not disturbed by signals; true when a child answers.
-NNI_INLINE bool wait_without_blocking(idtype_t what, id_t which, siginfo_t& info, int flags) noexcept {
+NNI_INLINE bool wait_without_blocking(idtype_t type, id_t id, siginfo_t& info, int flags) noexcept {
   for (;;) {
     info = siginfo_t{};
-    const int result = ::waitid(what, which, &info, WEXITED | WNOHANG | flags);
+    const int result = ::waitid(type, id, &info, WEXITED | WNOHANG | flags);
     if (result == 0) return info.si_pid != 0;
     if (errno != EINTR) return false;
   }
@@ -157,7 +157,7 @@ class Reaper::Core : public std::enable_shared_from_this<Core> {
     }
   }
 
-  // Without a free descriptor nothing tells of an end, so each child is looked at until there is one.
+  // Without a free descriptor nothing signals an end, so each child is looked at until there is one.
   void watch_later(pid_t child) {
     unwatched_.push_back(child);
     if (unwatched_.size() > 1) return;

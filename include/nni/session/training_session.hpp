@@ -12,6 +12,7 @@
 
 #include <boost/json/value.hpp>
 
+#include <nni/concepts/check_hooks.hpp>
 #include <nni/experiment/experiment.hpp>
 #include <nni/session/detail/session_core.hpp>
 #include <nni/session/subscription.hpp>
@@ -49,6 +50,7 @@ namespace nni {
 template <class Service, class... Policies>
 class TrainingSession {
   static_assert(TrainingService<Service>, "the first policy of a TrainingSession does not model nni::TrainingService");
+  static_assert(detail::check_configuration_of_service<Service>());
   static_assert(detail::count_role<role::tuner, Policies...> + detail::count_role<role::assessor, Policies...> +
                         detail::count_role<role::advisor, Policies...> ==
                     0,

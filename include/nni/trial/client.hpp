@@ -38,17 +38,17 @@ struct ClientOptions {
 /// One process reports: one that was forked off after the first report cannot, and gets an error that says so.
 class Client {
  public:
-  /// @param environment  who we are and where the manager is; standing alone, results are printed
+  /// @param environment  identity of the trial and address of the manager; without a manager, results are printed
   /// @param options   limits
   explicit Client(TrialEnvironment environment, ClientOptions options = {});
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  /// Waits until what was reported is recorded, at most `ClientOptions::flush_limit`; what is lost is said on
-  /// standard error.
+  /// Waits until what was reported is recorded, at most `ClientOptions::flush_limit`; losses are reported
+  /// on standard error.
   ~Client();
 
-  /// Who we are.
+  /// Returns the environment that the constructor was given.
   [[nodiscard]] const TrialEnvironment& environment() const noexcept;
 
   /// The parameters of this trial; the same ones each time, unless the manager has sent others meanwhile.
@@ -60,7 +60,7 @@ class Client {
   void stand_alone(Parameters parameters);
 
   /// Reports JSON text; a number, or an object whose member `default` is the number.
-  /// @throws Error  `Errc::config_invalid` for a text that is not JSON; what made the sending thread give up, see
+  /// @throws Error  `Errc::config_invalid` for a text that is not JSON; the error that stopped the sending thread, see
   ///                `ReliableSender::deliver`
   void report_intermediate_result(std::string_view json_text);
 
@@ -69,7 +69,7 @@ class Client {
   void report_final_result(std::string_view json_text);
 
   /// Waits until everything that was reported is recorded.
-  /// @throws Error  what made the sending thread give up
+  /// @throws Error  the error that stopped the sending thread
   void flush();
 
   /// Values that were reported and are not known to be recorded.

@@ -14,7 +14,7 @@
 
 namespace nni::trial {
 
-/// What a server answered.
+/// The answer of a server.
 struct HttpAnswer {
   unsigned status = 0;  ///< of the HTTP answer
   std::string body;     ///< what came with it

@@ -21,12 +21,13 @@ namespace nni::trial {
 
 namespace detail {
 
-NNI_INLINE Error link_lost(const std::string& what) {
-  return Error(Errc::connection_lost, "the channel to the manager: " + what);
+NNI_INLINE Error connection_lost(const std::string& problem) {
+  return Error(Errc::connection_lost, "the channel to the manager: " + problem);
 }
 
-NNI_INLINE Error link_lost(const std::string& what, int code) {
-  return link_lost(what + " (" + boost::system::error_code(code, boost::system::system_category()).message() + ")");
+NNI_INLINE Error connection_lost(const std::string& problem, int code) {
+  return connection_lost(
+      problem + " (" + boost::system::error_code(code, boost::system::system_category()).message() + ")");
 }
 
 // Connects with a limit on time. Returns 0 or the error.
@@ -79,7 +80,7 @@ NNI_INLINE void HttpConnection::connect() {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (const int code = ::getaddrinfo(url_.host.c_str(), std::to_string(url_.port).c_str(), &hints, &found); code != 0)
-    throw detail::link_lost("host " + url_.host + " is unknown (" + ::gai_strerror(code) + ")");
+    throw detail::connection_lost("host " + url_.host + " is unknown (" + ::gai_strerror(code) + ")");
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
 
   int failure = EHOSTUNREACH;
@@ -103,7 +104,7 @@ NNI_INLINE void HttpConnection::connect() {
     if (aborted_) ::shutdown(socket_, SHUT_RDWR);
     return;
   }
-  throw detail::link_lost("cannot connect to " + url_.authority(), failure);
+  throw detail::connection_lost("cannot connect to " + url_.authority(), failure);
 }
 
 // Waits until the socket is ready or was shut down by `abort`.
@@ -124,7 +125,7 @@ NNI_INLINE void HttpConnection::send_all(std::string_view bytes) {
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       wait(POLLOUT);
     } else if (errno != EINTR) {
-      throw detail::link_lost("sending failed", errno);
+      throw detail::connection_lost("sending failed", errno);
     }
   }
 }
@@ -138,11 +139,11 @@ NNI_INLINE void HttpConnection::receive_more() {
       input_.append(bytes.data(), static_cast<std::size_t>(size));
       return;
     }
-    if (size == 0) throw detail::link_lost("the manager closed the connection");
+    if (size == 0) throw detail::connection_lost("the manager closed the connection");
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
       wait(POLLIN);
     } else if (errno != EINTR) {
-      throw detail::link_lost("receiving failed", errno);
+      throw detail::connection_lost("receiving failed", errno);
     }
   }
 }

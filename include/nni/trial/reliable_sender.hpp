@@ -37,10 +37,10 @@ struct ReliableSenderOptions {
   Duration answer_limit = std::chrono::minutes(10);
 };
 
-/// Brings values to the manager and parameters to the trial, through failures of the connection.
+/// Delivers values to the manager at least once, and fetches parameters, across failures of the connection.
 ///
-/// Values are resent with their sequence until the manager has said that they are recorded; it recognises those that
-/// it has got already. A manager that does not understand batches gets one request per value, as NNI's own library
+/// Values are resent with their sequence until the manager has said that they are recorded; it recognizes
+/// duplicates. A manager that does not understand batches gets one request per value, as NNI's own library
 /// sends them. One thread uses it; `abort` may be called by another.
 class ReliableSender {
  public:
@@ -59,14 +59,14 @@ class ReliableSender {
 
   /// The id in the parameter record, as JSON text; NNI's own manager wants it back with each value.
   [[nodiscard]] const std::string& parameter_id() const noexcept { return parameter_id_; }
-  /// What the reports name as their suggestion.
+  /// Sets the id that reports name as their suggestion.
   /// @param json_text  as the manager sent it
   void set_parameter_id(std::string json_text) { parameter_id_ = std::move(json_text); }
 
   /// True once the manager has said that this run is over.
   [[nodiscard]] bool gone() const noexcept { return gone_; }
 
-  /// Makes what is running, and everything later, end with `Errc::closed`. Any thread.
+  /// Makes the running operation, and every later one, end with `Errc::closed`. Any thread.
   void abort() noexcept;
 
  private:
@@ -76,7 +76,7 @@ class ReliableSender {
   HttpAnswer put(std::string_view body, std::string_view content_type);
   void deliver_batch(std::span<const Report> reports);
   void deliver_one(const Report& report);
-  [[noreturn]] void refuse(const HttpAnswer& answer, const std::string& what) const;
+  [[noreturn]] void refuse(const HttpAnswer& answer, const std::string& rejected) const;
 
   std::string trial_id_;
   ReliableSenderOptions options_;

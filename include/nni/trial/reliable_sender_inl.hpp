@@ -38,7 +38,7 @@ class ReliableSender::Attempts {
     pause_ = std::min(pause_ * 2, sender_.options_.longest_pause);
   }
 
-  // The manager is there: what fails later begins anew.
+  // The manager is there: a later failure gets its full patience again.
   void worked() {
     since_.reset();
     pause_ = sender_.options_.first_pause;
@@ -64,12 +64,12 @@ NNI_INLINE void ReliableSender::abort() noexcept {
   connection_.abort();
 }
 
-NNI_INLINE void ReliableSender::refuse(const HttpAnswer& answer, const std::string& what) const {
+NNI_INLINE void ReliableSender::refuse(const HttpAnswer& answer, const std::string& rejected) const {
   if (answer.status == 404)
     throw Error(Errc::not_found, "the manager does not know this trial (" + trial_id_ +
                                      "); NNI_TRIAL_COMMAND_CHANNEL is the address of another run or experiment");
   throw Error(Errc::platform_rejected,
-              "the manager refused " + what + " with HTTP status " + std::to_string(answer.status) +
+              "the manager refused " + rejected + " with HTTP status " + std::to_string(answer.status) +
                   (answer.body.empty() ? std::string() : ": " + channel::shortened(answer.body)));
 }
 
@@ -155,7 +155,7 @@ NNI_INLINE Parameters ReliableSender::request_parameters() {
     if (answer) attempts.worked();
     if (!answer) {
       attempts.failed();
-      asked = false;  // a manager that was started anew does not know of the question
+      asked = false;  // a manager that was restarted does not know of the question
     } else if (answer->status == 410) {
       gone_ = true;
       throw Error(Errc::closed, "the manager has ended this trial, there are no parameters for it");

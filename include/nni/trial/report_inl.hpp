@@ -64,7 +64,7 @@ class SequenceFile {
     if (size < 0) fail("read");
     std::array<unsigned, 2> next{};
     unsigned long long owner = 0;
-    // A retry of the trial may find the file of the attempt before it: its numbers begin anew.
+    // A retry of the trial may find the file of the attempt before it: its numbers start again.
     if (size > 0 && std::sscanf(bytes.data(), "%llx %u %u", &owner, &next[0], &next[1]) == 3 && owner != run())
       next = {};
     const std::uint32_t taken = next[static_cast<std::size_t>(kind)]++;
@@ -82,8 +82,8 @@ class SequenceFile {
     return hash;
   }
 
-  [[noreturn]] void fail(const char* what, int error = errno) const {
-    throw Error(files::error_of(-error), path_ + ", which counts the results of this trial, cannot be " + what);
+  [[noreturn]] void fail(const char* action, int error = errno) const {
+    throw Error(files::error_of(-error), path_ + ", which counts the results of this trial, cannot be " + action);
   }
 
   std::string path_;
@@ -91,8 +91,8 @@ class SequenceFile {
   int file_ = -1;
 };
 
-NNI_INLINE int report_usage_error(const char* program, const std::string& what) {
-  std::fprintf(stderr, "%s: %s; see %s report --help\n", program, what.c_str(), program);
+NNI_INLINE int report_usage_error(const char* program, const std::string& problem) {
+  std::fprintf(stderr, "%s: %s; see %s report --help\n", program, problem.c_str(), program);
   return 2;
 }
 

@@ -10,7 +10,7 @@
 #include <nni/core/parameters.hpp>
 #include <nni/trial/client.hpp>
 
-/// What a trial program calls, with the names of NNI's own library.
+/// The functions that a trial program calls, with the names of NNI's own library.
 ///
 /// @code
 /// int main() {
@@ -21,15 +21,15 @@
 /// }
 /// @endcode
 ///
-/// Started by hand instead of by a manager, the program prints its results; see `stand_alone` for its parameters. What
-/// was reported is sent to the end when the process returns from `main` or calls `exit`; not when it is killed or calls
+/// Started by hand instead of by a manager, the program prints its results; see `stand_alone` for its parameters. Reported values
+/// are sent to the end when the process returns from `main` or calls `exit`; not when it is killed or calls
 /// `_exit`. Errors are `nni::Error`: let them end the program, and the trial counts as failed.
 namespace nni::trial {
 
-/// The client that these functions share. It is made by the first of them that is called.
+/// Returns the client that these functions share; the first of them that is called creates it.
 Client& client();
 
-/// The parameters of this trial.
+/// Returns the parameters of this trial.
 /// @throws Error  when the manager cannot be reached for 60 s, or has ended this trial
 [[nodiscard]] Parameters get_next_parameter();
 
@@ -42,34 +42,34 @@ void report_intermediate_result(std::string_view json_text);
 /// Reports an object; member `default` is the value to assess by.
 void report_intermediate_result(const boost::json::object& value);
 
-/// Reports the value to optimise, and returns when it is recorded. Of several the first counts.
+/// Reports the value to optimize, and returns when it is recorded. Of several the first counts.
 void report_final_result(double value);
 
-/// Reports JSON text; member `default` of an object is the value to optimise.
+/// Reports JSON text; member `default` of an object is the value to optimize.
 void report_final_result(std::string_view json_text);
 
-/// Reports an object; member `default` is the value to optimise.
+/// Reports an object; member `default` is the value to optimize.
 void report_final_result(const boost::json::object& value);
 
 /// Waits until everything that was reported is recorded.
 void flush();
 
-/// The id of this trial, or `STANDALONE`.
+/// Returns the id of this trial, or `STANDALONE`.
 [[nodiscard]] const std::string& get_trial_id();
 
-/// The id of the experiment, or `STANDALONE`.
+/// Returns the id of the experiment, or `STANDALONE`.
 [[nodiscard]] const std::string& get_experiment_id();
 
-/// The position of this trial in its experiment, from 0.
+/// Returns the position of this trial in its experiment, from 0.
 [[nodiscard]] std::int64_t get_sequence_id();
 
-/// Where this trial may write: its own directory, or the current one when it stands alone.
+/// Returns the directory where this trial may write: its own directory, or the current one when it stands alone.
 [[nodiscard]] const std::string& get_output_directory();
 
 /// True when no manager started this process.
 [[nodiscard]] bool stands_alone();
 
-/// Parameters for a program that was started by hand; see `Client::stand_alone`.
+/// Sets parameters for a program that was started by hand; see `Client::stand_alone`.
 void stand_alone(Parameters parameters);
 
 /// Reads parameters from a command line: `name=value` for one (JSON, or text), `@file` for a JSON object in a file.

@@ -7,7 +7,7 @@
 
 namespace nni::trial {
 
-/// What the process of a trial is told by whoever started it, in `NNI_*` variables
+/// The `NNI_*` variables with which the process of a trial was started
 /// (docs/formats/trial-channel.md).
 class TrialEnvironment {
  public:

@@ -48,7 +48,7 @@ NNI_INLINE void Server::handle_batch(detail::Channel& channel, const net::Reques
   }
   detail::PendingBatch batch;
   batch.run = channel.run;
-  batch.when = now;
+  batch.arrived_at = now;
   batch.reply = std::make_shared<detail::SharedReply>();
   batch.reply->reply = std::move(reply);
   batch.reply->answer = batch_answer(*count);
@@ -95,7 +95,7 @@ NNI_INLINE void Server::pump() {
 NNI_INLINE void Server::deliver_part(detail::PendingBatch& batch) {
   const std::string_view rest = std::string_view(batch.body).substr(batch.at);
   const std::string_view part = rest.substr(0, batch_part(rest, detail::part_values, detail::part_bytes));
-  Batch values = decode_batch(part, batch.run, batch.when).value();
+  Batch values = decode_batch(part, batch.run, batch.arrived_at).value();
   batch.at += part.size();
   if (batch.at == batch.body.size() || !tokens_.contains(batch.run)) {
     std::string().swap(batch.body);  // the handler may need the memory

@@ -142,7 +142,7 @@ struct PendingBatch {
   RunId run;
   std::string body;
   std::size_t at = 0;  // of the next part
-  TimePoint when{};
+  TimePoint arrived_at{};
   std::shared_ptr<SharedReply> reply;
 };
 

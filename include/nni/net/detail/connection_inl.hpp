@@ -370,7 +370,7 @@ NNI_INLINE void Connection::answer(unsigned status, std::string_view body, std::
 }
 
 // Answers without looking at the body, which is passed over.
-NNI_INLINE void Connection::decline(unsigned status, std::string_view why) {
+NNI_INLINE void Connection::decline(unsigned status, std::string_view reason) {
   // A client that waits for 100 Continue may now send its body or not.
   const bool unsure = announced_ != 0 && !request_of_head().header("expect").empty();
   close_after_ = close_after_ || unsure || is_last();
@@ -379,17 +379,17 @@ NNI_INLINE void Connection::decline(unsigned status, std::string_view why) {
   announced_ = 0;
   dispatching_ = true;
   head_.reset();
-  answer(status, why, "text/plain");
+  answer(status, reason, "text/plain");
   dispatching_ = false;
 }
 
-NNI_INLINE void Connection::refuse(unsigned status, std::string_view why) {
+NNI_INLINE void Connection::refuse(unsigned status, std::string_view reason) {
   close_after_ = true;
   discarding_ = true;
   head_request_ = false;
   announced_ = 0;
   head_.reset();
-  answer(status, why, "text/plain");
+  answer(status, reason, "text/plain");
 }
 
 NNI_INLINE void Connection::write(std::string_view bytes) {
@@ -431,7 +431,7 @@ NNI_INLINE void Connection::writable(error_code failure) {
   if (failure && failure != boost::asio::error::would_block && failure != boost::asio::error::try_again) return drop();
   unsent_.erase(0, sent);
   if (!unsent_.empty()) {
-    server_->move_to(*this, Group::busy);  // there is progress: the limit begins anew
+    server_->move_to(*this, Group::busy);  // there is progress: the limit starts again
     return wait_writable();
   }
   writing_ = false;
@@ -443,7 +443,7 @@ NNI_INLINE void Connection::writable(error_code failure) {
 NNI_INLINE void Connection::answered() {
   if (!close_after_) {
     server_->move_to(*this, passing_over_ != 0 ? Group::busy : Group::idle);
-    // Inside a handler `feed` goes on by itself; later, a waiting request must not be handled inside the call of
+    // Inside a handler `feed` continues by itself; later, a waiting request must not be handled inside the call of
     // whoever gave the answer.
     if (!dispatching_ && !unread_.empty()) {
       if (!yielded_) yield();

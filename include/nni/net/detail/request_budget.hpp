@@ -15,7 +15,7 @@ namespace nni::net::detail {
 /// Large bodies are counted by their announced length before a byte of them is read, so that a body that was begun can be
 /// finished; everything else is counted by the bytes that have arrived. Outlives its server because answers may come late.
 struct RequestBudget {
-  std::size_t small = 0;     ///< heads, small bodies, requests behind an unanswered one, answers not sent yet
+  std::size_t small = 0;     ///< heads, small bodies, requests after an unanswered one, answers not sent yet
   std::size_t large = 0;     ///< announced lengths of large bodies
   Server* server = nullptr;  ///< is notified when something is given back; null once it is gone
 

@@ -75,8 +75,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Request request_of_head() const;
   bool is_last() const;
   void dispatch(std::string_view body);
-  void decline(unsigned status, std::string_view why);
-  void refuse(unsigned status, std::string_view why);
+  void decline(unsigned status, std::string_view reason);
+  void refuse(unsigned status, std::string_view reason);
   void write(std::string_view bytes);
   void wait_writable();
   void writable(error_code failure);
@@ -94,7 +94,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t announced_ = 0;     // bytes of the body
   std::size_t passing_over_ = 0;  // bytes left of the body of a request that was declined
   std::string body_;              // only of a body that came in parts
-  std::string unread_;            // the start of a head, or bytes behind the request that is being answered
+  std::string unread_;            // the start of a head, or bytes after the request that is being answered
   std::string unsent_;
   BudgetShare share_;  // of a large body
   std::size_t discarded_ = 0;
