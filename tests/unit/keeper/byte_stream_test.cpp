@@ -19,13 +19,6 @@ namespace {
 
 using Socket = boost::asio::local::stream_protocol::socket;
 
-struct User final : keeper::StreamUser {
-  void on_bytes(std::string_view bytes) override { heard += bytes; }
-  void on_closed() override { closed = true; }
-  std::string heard;
-  bool closed = false;
-};
-
 }  // namespace
 
 TEST_CASE("byte stream: a program that is started meanwhile does not hold the connection", "[keeper][byte_stream]") {
@@ -48,14 +41,18 @@ TEST_CASE("byte stream: what was sent before the end arrives before it", "[keepe
   boost::asio::local::connect_pair(near, far);
   const auto first = keeper::make_socket_stream(std::move(near));
   const auto second = keeper::make_socket_stream(std::move(far));
-  User user;
-  second->start(user);
+  std::string received;
+  bool closed = false;
+  keeper::ByteStream::Events events;
+  events.bytes = [&received](std::string_view bytes) { received += bytes; };
+  events.closed = [&closed] { closed = true; };
+  second->start(std::move(events));
 
   first->out() = "the last word";
   first->flush();
   first->close();
   io.run();
 
-  CHECK(user.heard == "the last word");
-  CHECK(user.closed);
+  CHECK(received == "the last word");
+  CHECK(closed);
 }

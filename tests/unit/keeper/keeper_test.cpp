@@ -134,13 +134,18 @@ class Observed {
 };
 
 // What a keeper sends, by type.
-struct Frames final : keeper::StreamUser {
-  void on_bytes(std::string_view bytes) override {
+struct Frames {
+  void take(std::string_view bytes) {
     reader.feed(bytes);
     while (const auto frame = reader.next()) types.push_back(frame->type);
     changed.notify();
   }
-  void on_closed() override {}
+  keeper::ByteStream::Events events() {
+    keeper::ByteStream::Events result;
+    result.bytes = [this](std::string_view bytes) { take(bytes); };
+    result.closed = [] {};
+    return result;
+  }
 
   keeper::FrameReader reader;
   std::vector<keeper::FrameType> types;
@@ -200,7 +205,7 @@ CO_TEST_CASE("keeper: what had happened by the welcome is told before it is call
   const auto connection =
       std::make_shared<keeper::Connection>(observed.keeper(), streams.second, std::move(host), Log());
   connection->start();
-  streams.first->start(frames);
+  streams.first->start(frames.events());
 
   // It ends in the next turn, because its template is not known; the greeting comes before that is written.
   keeper::StartOrder order;

@@ -74,8 +74,8 @@ class Bench {
   nni_test::TemporaryDirectory directory_;
 };
 
-struct Frames final : keeper::StreamUser {
-  void on_bytes(std::string_view bytes) override {
+struct Frames {
+  void take(std::string_view bytes) {
     reader.feed(bytes);
     while (const auto frame = reader.next()) {
       types.push_back(frame->type);
@@ -83,7 +83,12 @@ struct Frames final : keeper::StreamUser {
     }
     changed.notify();
   }
-  void on_closed() override {}
+  keeper::ByteStream::Events events() {
+    keeper::ByteStream::Events result;
+    result.bytes = [this](std::string_view bytes) { take(bytes); };
+    result.closed = [] {};
+    return result;
+  }
 
   keeper::FrameReader reader;
   std::vector<keeper::FrameType> types;
@@ -134,7 +139,7 @@ CO_TEST_CASE("keeper: a refused order is answered with the run and the reason", 
   host.over = [](keeper::Connection&) {};
   const auto connection = std::make_shared<keeper::Connection>(*keeper, streams.second, std::move(host), Log());
   connection->start();
-  streams.first->start(frames);
+  streams.first->start(frames.events());
   keeper::StartOrder order = Bench::order(*keeper, "sleep 1000", "{}");
   (void)keeper->start(order);
   order.record = R"({"x": 2})";
@@ -205,7 +210,7 @@ CO_TEST_CASE("keeper: whatever a frame makes its host throw costs one connection
   host.over = [](keeper::Connection&) {};
   const auto connection = std::make_shared<keeper::Connection>(*keeper, streams.second, std::move(host), Log());
   connection->start();
-  streams.first->start(frames);
+  streams.first->start(frames.events());
 
   keeper::append_frame(
       streams.first->out(), keeper::FrameType::hello, 1, [](keeper::Writer& out) { encode(out, keeper::Hello()); });

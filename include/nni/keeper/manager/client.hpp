@@ -23,24 +23,24 @@ namespace nni::keeper {
 /// The manager's side of a connection to a keeper.
 ///
 /// Orders and acknowledgements only fill a buffer, which is sent once per turn of the executor. Belongs to one executor.
-class Client final : public StreamUser, public std::enable_shared_from_this<Client> {
+class Client : public std::enable_shared_from_this<Client> {
  public:
-  /// What the client tells. All are called from the executor; none may throw.
+  /// Events of the connection. All are called from the executor; none may throw.
   struct Events {
-    std::function<void(Welcome)> welcome;               ///< the first thing
-    std::function<void(Record)> record;                 ///< what happened, in order; acknowledge it once it is recorded
-    std::function<void()> caught_up;                    ///< all records from before the connection were told
-    std::function<void(std::string)> trouble;           ///< empty: it is over
-    std::function<void(RunId, std::string)> deferred;   ///< the system has no room to start this run now, and why
+    std::function<void(Welcome)> welcome;      ///< the first event
+    std::function<void(Record)> record;        ///< events of runs, in order; acknowledge each once it is recorded
+    std::function<void()> caught_up;           ///< all records from before the connection were delivered
+    std::function<void(std::string)> trouble;  ///< empty: it is over
+    std::function<void(RunId, std::string)> deferred;   ///< the system has no room to start this run now; the reason
     std::function<void()> finished;                     ///< the answer to `finish`
-    std::function<void(RunId, std::string)> not_taken;  ///< why an order is not carried out; may be left empty
+    std::function<void(RunId, std::string)> not_taken;  ///< reason why an order is not carried out; may be left empty
     std::function<void(std::string)> refused;           ///< the keeper lets nobody in, or gives up; nothing follows
     std::function<void(std::string)> closed;            ///< the keeper is gone; nothing follows
   };
 
   /// @param executor  single-threaded
   /// @param stream      to the keeper; it is not greeted yet
-  /// @param events    what is told
+  /// @param events    receives the events
   Client(boost::asio::any_io_executor executor, std::shared_ptr<ByteStream> stream, Events events);
   ~Client() = default;
 
@@ -55,32 +55,32 @@ class Client final : public StreamUser, public std::enable_shared_from_this<Clie
 
   /// Asks for a run to be started, with a template that `job` has numbered.
   void start(const StartOrder& order);
-  /// Asks for a run to be stopped; its end comes as a record that says `why`.
-  void kill(RunId run, StopReason why);
+  /// Asks for a run to be stopped; its end comes as a record that names the reason.
+  void kill(RunId run, StopReason reason);
   /// Sends a `run` one more parameter `record` (multi-phase).
   void send(RunId run, std::string_view record);
   /// @}
 
-  /// Says that the record at `position` is kept here: the keeper may forget it.
+  /// Reports that the record at `position` is kept here: the keeper may forget it.
   void acknowledge(std::uint64_t position);
   /// Asks the keeper to stop what runs and to end; `Events::finished` is the answer.
   void finish();
 
-  /// Tells nothing while it is held, after the frames that have come already: the keeper keeps records in its spool
+  /// Delivers nothing while it is held, after the frames that have come already: the keeper keeps records in its spool
   /// until they are taken. That it is gone is not noticed meanwhile either.
   void hold(bool held) { stream_->hold(held); }
 
-  /// Sends what is buffered, and hangs up. Nothing is told any more.
+  /// Sends what is buffered, and hangs up. No event follows.
   void close();
 
  private:
-  void on_bytes(std::string_view bytes) override;
-  void on_closed() override;
+  void on_bytes(std::string_view bytes);
+  void on_closed();
 
   void handle(const Frame& frame);
   void flush_soon();
   void flush();
-  void end(const std::function<void(std::string)>& tell, std::string reason);
+  void end(const std::function<void(std::string)>& notify, std::string reason);
   template <class Write>
   void command(FrameType type, Write&& write);
 
@@ -96,14 +96,14 @@ class Client final : public StreamUser, public std::enable_shared_from_this<Clie
 };
 
 /// Connects to the keeper of a directory.
-/// @param executor              single-threaded; calls what the stream's user is told
+/// @param executor              single-threaded; calls the events of the stream
 /// @param experiment_directory  of the experiment
 /// @returns       nothing when no keeper listens there
 /// @throws Error  `Errc::not_authorized` when another user's process listens there; any other failure
 [[nodiscard]] std::shared_ptr<ByteStream> connect_to_keeper(
     const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory);
 
-/// Asks the keeper of a directory for its status, or tells it to stop its trials and end. Blocks, up to a limit.
+/// Asks the keeper of a directory for its status, or asks it to stop its trials and end. Blocks, up to a limit.
 /// @param experiment_directory  of the experiment
 /// @param stop                  true: stop and end, unless it has a manager
 /// @param limit                 for the answer

@@ -67,7 +67,10 @@ NNI_INLINE Client::Client(boost::asio::any_io_executor executor, std::shared_ptr
     : executor_(std::move(executor)), stream_(std::move(stream)), events_(std::move(events)) {}
 
 NNI_INLINE void Client::open(const Hello& hello) {
-  stream_->start(*this);
+  ByteStream::Events events;
+  events.bytes = [this](std::string_view bytes) { on_bytes(bytes); };
+  events.closed = [this] { on_closed(); };
+  stream_->start(std::move(events));
   command(FrameType::hello, [&hello](Writer& out) { encode(out, hello); });
 }
 
@@ -109,8 +112,8 @@ NNI_INLINE void Client::start(const StartOrder& order) {
   command(FrameType::start, [&order](Writer& out) { encode(out, order); });
 }
 
-NNI_INLINE void Client::kill(RunId run, StopReason why) {
-  command(FrameType::kill, [run, why](Writer& out) { encode_kill(out, run, why); });
+NNI_INLINE void Client::kill(RunId run, StopReason reason) {
+  command(FrameType::kill, [run, reason](Writer& out) { encode_kill(out, run, reason); });
 }
 
 NNI_INLINE void Client::send(RunId run, std::string_view record) {
@@ -177,10 +180,10 @@ NNI_INLINE void Client::on_closed() {
   end(events_.closed, "the keeper hung up");
 }
 
-NNI_INLINE void Client::end(const std::function<void(std::string)>& tell, std::string reason) {
+NNI_INLINE void Client::end(const std::function<void(std::string)>& notify, std::string reason) {
   if (std::exchange(ended_, true)) return;
   stream_->close();
-  tell(std::move(reason));
+  notify(std::move(reason));
 }
 
 NNI_INLINE void Client::handle(const Frame& frame) {

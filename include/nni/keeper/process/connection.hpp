@@ -17,46 +17,46 @@ namespace nni::keeper {
 /// One connection to a keeper: greets, carries out the commands of a manager, and sends it records.
 ///
 /// A manager that reads slowly costs no memory: beyond a few megabytes its records wait in the spool.
-class Connection final : public StreamUser, public std::enable_shared_from_this<Connection> {
+class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  /// What a connection asks of its surroundings. All are called from the executor.
+  /// The decisions that a connection leaves to its owner. All are called from the executor.
   struct Host {
-    /// A manager wants in. Returns an empty text, or the sentence with which it is refused.
+    /// Decides about a manager that connects. Returns an empty text, or the sentence with which it is refused.
     std::function<std::string(Connection&, const Hello&)> admit;
-    /// Somebody asks for the status, as JSON; with `stop` the keeper shall end its trials and itself.
+    /// Returns the status as JSON; with `stop` the keeper shall end its trials and itself.
     std::function<std::string(bool stop)> status;
     /// The manager wants the keeper to end.
     std::function<void()> finish;
-    /// The connection is over.
+    /// The connection has ended.
     std::function<void(Connection&)> over;
   };
 
   /// @param keeper  carries out what the manager asks for; outlives this object
   /// @param stream    to the other side
   /// @param host    decides who may come in
-  /// @param log     is told about a peer that breaks the protocol
+  /// @param log     receives violations of the protocol by the peer
   Connection(Keeper& keeper, std::shared_ptr<ByteStream> stream, Host host, Log log);
   ~Connection() = default;
 
   /// Starts to listen to the other side.
-  void start() { stream_->start(*this); }
+  void start();
 
-  /// True once a manager was let in.
+  /// Returns whether a manager was admitted.
   [[nodiscard]] bool is_manager() const noexcept { return manager_; }
 
-  /// What the manager said of itself.
+  /// Returns the greeting of the manager.
   [[nodiscard]] const Hello& hello() const noexcept { return hello_; }
 
-  /// Tells the manager that no process is left.
+  /// Notifies the manager that no process is left.
   void send_finished();
 
-  /// Hangs up. The host hears nothing.
+  /// Hangs up. The host is not notified.
   void close();
 
  private:
-  void on_bytes(std::string_view bytes) override;
-  void on_drained() override;
-  void on_closed() override;
+  void on_bytes(std::string_view bytes);
+  void on_drained();
+  void on_closed();
 
   void handle(const Frame& frame);
   void greet(const Frame& frame);
@@ -64,9 +64,10 @@ class Connection final : public StreamUser, public std::enable_shared_from_this<
   void start(StartOrder order);
   void reply_status(bool stop);
   void send_more();
-  void tell_caught_up();
+  void send_caught_up();
   void fail(const std::string& reason);
   void end();
+  bool hang_up();
 
   Keeper* keeper_;
   std::shared_ptr<ByteStream> stream_;
@@ -77,7 +78,7 @@ class Connection final : public StreamUser, public std::enable_shared_from_this<
   bool manager_ = false;
   bool ended_ = false;
   bool behind_ = false;  // records wait in the spool
-  bool told_caught_up_ = false;
+  bool sent_caught_up_ = false;
   std::uint64_t next_ = 0;     // position of the next record to send
   std::uint64_t old_end_ = 0;  // records before this one are from before the connection
   std::uint64_t last_command_ = 0;

@@ -22,6 +22,14 @@ NNI_INLINE Connection::Connection(Keeper& keeper, std::shared_ptr<ByteStream> st
   reader_.limit(max_greeting_payload);
 }
 
+NNI_INLINE void Connection::start() {
+  ByteStream::Events events;
+  events.bytes = [this](std::string_view bytes) { on_bytes(bytes); };
+  events.drained = [this] { on_drained(); };
+  events.closed = [this] { on_closed(); };
+  stream_->start(std::move(events));
+}
+
 NNI_INLINE void Connection::on_bytes(std::string_view bytes) {
   const std::shared_ptr<Connection> keep = shared_from_this();
   try {
@@ -57,26 +65,23 @@ NNI_INLINE void Connection::on_closed() {
   end();
 }
 
-NNI_INLINE void Connection::end() {
-  if (std::exchange(ended_, true)) return;
+// False when that was done before.
+NNI_INLINE bool Connection::hang_up() {
+  if (std::exchange(ended_, true)) return false;
   if (manager_) {
     keeper_->on_records(nullptr);
     keeper_->on_trouble(nullptr);
     keeper_->on_deferred(nullptr);
   }
   stream_->close();
-  host_.over(*this);
+  return true;
 }
 
-NNI_INLINE void Connection::close() {
-  if (std::exchange(ended_, true)) return;
-  if (manager_) {
-    keeper_->on_records(nullptr);
-    keeper_->on_trouble(nullptr);
-    keeper_->on_deferred(nullptr);
-  }
-  stream_->close();
+NNI_INLINE void Connection::end() {
+  if (hang_up()) host_.over(*this);
 }
+
+NNI_INLINE void Connection::close() { hang_up(); }
 
 NNI_INLINE void Connection::handle(const Frame& frame) {
   if (manager_) return command(frame);
@@ -116,7 +121,7 @@ NNI_INLINE void Connection::greet(const Frame& frame) {
     if (behind_ || first != next_) return;  // they are read from the spool when it is their turn
     stream_->out().append(frames);
     next_ = last;
-    tell_caught_up();
+    send_caught_up();
     stream_->flush();
     behind_ = stream_->backlog() > detail::most_backlog;
   });
@@ -136,14 +141,14 @@ NNI_INLINE void Connection::send_more() {
   if (!manager_ || ended_) return;
   while (behind_ && stream_->backlog() < detail::most_backlog) {
     next_ = keeper_->replay(next_, detail::replay_chunk, stream_->out());
-    tell_caught_up();
+    send_caught_up();
     behind_ = next_ < keeper_->written_end();
     stream_->flush();
   }
 }
 
-NNI_INLINE void Connection::tell_caught_up() {
-  if (next_ < old_end_ || std::exchange(told_caught_up_, true)) return;
+NNI_INLINE void Connection::send_caught_up() {
+  if (next_ < old_end_ || std::exchange(sent_caught_up_, true)) return;
   append_frame(stream_->out(), FrameType::caught_up, 0, [](Writer&) {});
 }
 

@@ -257,8 +257,9 @@ class Daemon::Core {
 
   void over(Connection& connection) {
     if (manager_ == &connection) {
-      log_.info("keeper",
-                "manager gone: " + connection.hello().owner + "; " + std::to_string(keeper_->live()) + " trials go on");
+      log_.info(
+          "keeper",
+          "manager gone: " + connection.hello().owner + "; " + std::to_string(keeper_->live()) + " trials continue");
       manager_ = nullptr;
       if (!connection.hello().can_resume) end_with_manager();
     }
@@ -327,14 +328,14 @@ class Daemon::Core {
   }
 
   // A manager would start the next trial as soon as one is killed. What it orders from now on reaches the next keeper.
-  void stop(StopReason why) {
+  void stop(StopReason reason) {
     may_end_ = true;
     stopping_ = true;
     if (Connection* const manager = std::exchange(manager_, nullptr)) {
       manager->close();
       forget(*manager);
     }
-    keeper_->kill_all(why);
+    keeper_->kill_all(reason);
     check_end();
   }
 

@@ -30,7 +30,7 @@ class PreparedJob {
   PreparedJob(const PreparedJob&) = delete;
   PreparedJob& operator=(const PreparedJob&) = delete;
 
-  /// True when trials have to be told the address of the keeper's channel: nobody set another one.
+  /// Returns whether trials need the address of the keeper's channel: nobody set another one.
   /// @param order  its own variables may do so
   [[nodiscard]] bool wants_channel(const StartOrder& order) const;
 

@@ -17,7 +17,7 @@ inline constexpr std::string_view channel_variable = "NNI_TRIAL_COMMAND_CHANNEL"
 inline constexpr std::string_view per_run_variables[] = {
     "NNI_OUTPUT_DIR", "NNI_SYS_DIR", "NNI_TRIAL_JOB_ID", "NNI_TRIAL_SEQ_ID"};
 
-/// Puts the folder of the reporting program behind all others, so that it hides no program of the user.
+/// Puts the folder of the reporting program after all others, so that it hides no program of the user.
 NNI_INLINE void add_folder(std::string& path_entry, std::string_view program) {
   const std::string folder(program.substr(0, program.rfind('/')));
   if ((":" + path_entry.substr(path_entry.find('=') + 1) + ":").find(":" + folder + ":") == std::string::npos)

@@ -34,11 +34,11 @@
 
 namespace nni::keeper {
 
-/// Runs the trials of one experiment on this machine: starts, waits, kills, serves their channel, and keeps an account
-/// of all of it in a spool until somebody acknowledges.
+/// Runs the trials of one experiment on this machine: starts, waits, kills, serves their channel, and keeps records
+/// of all of it in a spool until they are acknowledged.
 ///
-/// It knows nothing of its manager; `Connection` connects the two. Each thing that happens becomes a `Record`, is written,
-/// and only then told, so that a manager which comes back finds everything it has not acknowledged.
+/// It knows nothing of its manager; `Connection` connects the two. Each event becomes a `Record`, which is written
+/// before it is delivered (at least once), so that a manager that comes back finds everything it has not acknowledged.
 ///
 /// A trial is a process group. Its directory is `DIRECTORY/environments/ENVIRONMENT/trials/RUN`, with `trial.stdout`
 /// and `trial.stderr`; only this user may look into it. What is left of the group when its first process ends is killed.
@@ -49,10 +49,10 @@ class Keeper : public std::enable_shared_from_this<Keeper> {
   /// Receives records that have just been written, as frames.
   /// @param frames  complete frames of type *record*
   /// @param first   position of the first record
-  /// @param end     position behind the last record
+  /// @param end     position after the last record
   using Listener = std::function<void(std::string_view frames, std::uint64_t first, std::uint64_t end)>;
 
-  /// Receives a run that the system has no room to start now, and why. The keeper forgets it: it may be ordered again.
+  /// Receives a run that the system has no room to start now, and the reason. The keeper forgets it: it may be ordered again.
   using DeferralListener = std::function<void(RunId run, const std::string& reason)>;
 
   /// Creates a keeper that has done nothing yet. When the last copy of the result goes, it stops at once; running trials
@@ -66,14 +66,14 @@ class Keeper : public std::enable_shared_from_this<Keeper> {
   Keeper& operator=(const Keeper&) = delete;
   ~Keeper();
 
-  /// Locks the directory, opens the spool, and ends what an earlier keeper left running. Blocks; any thread.
+  /// Locks the directory, opens the spool, and ends the processes that an earlier keeper left. Blocks; any thread.
   /// @throws Error  `Errc::in_use` when another process has the lock, and whatever prevents work in the directory
   void recover();
 
   /// Starts to serve the channel and to wait for processes.
   void open();
 
-  /// Makes what trials inherit known: `NAME=value`. What NNI sets itself for managers is left out.
+  /// Sets the environment that trials inherit: `NAME=value`. Variables that NNI sets for managers are left out.
   void inherit(const std::vector<std::string>& environment);
 
   /// Makes a template known; one with the same id replaces it.
@@ -87,14 +87,14 @@ class Keeper : public std::enable_shared_from_this<Keeper> {
 
   /// Starts a run, soon. Whether it could be started is reported by a record. The same order for a run that lives is
   /// ignored.
-  /// @returns  why the order is not carried out: a run of this name lives with other parameters; empty otherwise
+  /// @returns  the reason why the order is not carried out: a run of this name lives with other parameters; empty otherwise
   std::string start(StartOrder order);
 
-  /// Stops a run for the reason `why`: SIGINT to its group, after the grace SIGKILL to whatever is left. Unknown runs are ignored.
-  void kill(RunId run, StopReason why);
+  /// Stops a run for a `reason`: SIGINT to its group, after the grace SIGKILL to what is left. Unknown runs are ignored.
+  void kill(RunId run, StopReason reason);
 
   /// Stops all runs.
-  void kill_all(StopReason why);
+  void kill_all(StopReason reason);
 
   /// Stops all runs because this process was sent SIGTERM, as the end of an experiment does. Whoever shuts a machine down
   /// sends it to all processes at once: an end by the same signal, before or after this call, is none of the trial's own.
@@ -103,39 +103,39 @@ class Keeper : public std::enable_shared_from_this<Keeper> {
   /// Queues a parameter `record` (docs/formats/trial-channel.md) for `run`, which lives.
   void send(RunId run, std::string record);
 
-  /// Takes records as recorded elsewhere. Trials that wait for the answer to a final value get it.
+  /// Marks records as kept by the manager. Trials that wait for the answer to a final value get it.
   void acknowledge(const std::vector<AcknowledgedRange>& ranges);
 
   /// Sets the listener that receives records, each when it has been written.
   void on_records(Listener listener) { listener_ = std::move(listener); }
   /// Sets the write-failure listener; called at once if writing is failing now, and again on recovery.
   void on_trouble(TroubleListener listener);
-  /// Sets the listener for runs that could not be started for now. Without one they are forgotten all the same.
+  /// Sets the listener for runs that cannot be started now. Without one they are forgotten as well.
   void on_deferred(DeferralListener listener) { deferral_listener_ = std::move(listener); }
 
   /// Calls back when the last run has ended and everything is written; at once when that is so.
   void on_idle(std::function<void()> listener);
 
-  /// What a manager needs to know first.
+  /// Returns the message that a manager needs first.
   [[nodiscard]] Welcome welcome() const;
 
   /// Appends records from a position on as frames, unacknowledged ones only.
   /// @param from       first position of interest
   /// @param max_bytes  stops after about this much
   /// @param out        is appended to
-  /// @returns          the position to go on from; `written_end()` when there is no more
+  /// @returns          the position to continue from; `written_end()` when there is no more
   std::uint64_t replay(std::uint64_t from, std::size_t max_bytes, std::string& out);
 
-  /// The position behind the last record that is written.
+  /// The position after the last record that is written.
   [[nodiscard]] std::uint64_t written_end() const noexcept { return spool_.written_end(); }
 
-  /// Runs that live or wait to be started.
+  /// Returns the number of runs that live or wait to be started.
   [[nodiscard]] std::size_t live() const noexcept { return runs_.size(); }
 
-  /// Records that nobody acknowledged.
+  /// Returns the number of records that are not acknowledged.
   [[nodiscard]] std::size_t unacknowledged() const noexcept { return spool_.unacknowledged(); }
 
-  /// Port of the channel; 0 before `open`.
+  /// Returns the port of the channel; 0 before `open`.
   [[nodiscard]] unsigned short port() const noexcept {
     return channel_ ? channel_->port() : static_cast<unsigned short>(0);
   }

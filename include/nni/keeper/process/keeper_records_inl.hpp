@@ -83,7 +83,7 @@ NNI_INLINE void Keeper::recover() {
       if (process::is_alive(record.process) && belongs_to_run(record.process.pid, surroundings_.trials, run))
         left_over.push_back(record.process);
     // Also processes that left their group or lost their parent, and a trial that was started but not yet recorded. A
-    // run that has ended may have left some behind: they are killed, and its end stays as it was recorded.
+    // run that has ended may have left some: they are killed, and its end stays as it was recorded.
     for (const auto& [process, directory] :
          process::processes_with_variable("NNI_OUTPUT_DIR", surroundings_.trials + "/")) {
       left_over.push_back(process);
@@ -196,7 +196,7 @@ NNI_INLINE void Keeper::flush_soon() {
 NNI_INLINE void Keeper::flush() {
   if (closed_) return;
   if (const int error = spool_.flush()) {
-    // Nothing is told before it is written, so trials and manager wait with us.
+    // Nothing is delivered before it is written, so trials and manager wait with us.
     if (trouble_.empty()) {
       trouble_ = "the spool in " + keeper_directory(options_.directory).string() + " cannot be written (" +
                  std::strerror(error) + "); trials wait until there is room";

@@ -162,14 +162,14 @@ NNI_INLINE void Keeper::defer_start(RunId run, const std::string& name, bool rem
   check_idle();
 }
 
-NNI_INLINE void Keeper::kill(RunId run, StopReason why) {
+NNI_INLINE void Keeper::kill(RunId run, StopReason reason) {
   const auto found = runs_.find(run);
   if (found == runs_.end() || found->second.killed || found->second.settling) return;
   Run& state = found->second;
   if (state.process.pid == 0) {
     std::erase_if(orders_, [run](const Waiting& waiting) { return waiting.order.run == run; });
     JobEnd end(EndKind::killed, 0, "stopped before it was started");
-    end.why = why;
+    end.why = reason;
     return record_end(run, state, std::move(end));
   }
   // A process that has ended already, unnoticed so far, ended by itself.
@@ -177,18 +177,18 @@ NNI_INLINE void Keeper::kill(RunId run, StopReason why) {
   if (::waitid(P_PID, static_cast<id_t>(state.process.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
       info.si_pid != 0)
     return;
-  state.killed = why;
+  state.killed = reason;
   state.below = process::descendants(state.process.pid);
   detail::signal_trial(state.process.pid, SIGINT);
   overdue_.emplace_back(std::chrono::steady_clock::now() + options_.grace, run);
   arm_kill_timer();
 }
 
-NNI_INLINE void Keeper::kill_all(StopReason why) {
+NNI_INLINE void Keeper::kill_all(StopReason reason) {
   std::vector<RunId> all;
   all.reserve(runs_.size());
   for (const auto& entry : runs_) all.push_back(entry.first);
-  for (const RunId run : all) kill(run, why);
+  for (const RunId run : all) kill(run, reason);
 }
 
 NNI_INLINE void Keeper::arm_kill_timer() {
@@ -251,7 +251,7 @@ NNI_INLINE void Keeper::ended(const process::Exit& exit) {
     process::kill_now(state.below);
     process::kill_now(strays_of(run));
   }
-  // A trial that was told to stop and exits by itself is reported so: its manager decides what that means.
+  // A trial that was asked to stop and exits by itself is reported so: its manager decides what that means.
   if (state.killed && exit.how != process::Exit::How::exited) {
     end.kind = EndKind::killed;
     end.message = std::move(state.how_killed);
@@ -271,7 +271,7 @@ NNI_INLINE void Keeper::ended(const process::Exit& exit) {
   boost::asio::co_spawn(executor_, settle_and_end(run, std::move(end), by_sigterm), boost::asio::detached);
 }
 
-/// What a trial left in other groups and without a parent, told by the variable that it was started with.
+/// Finds the orphans that a trial left in other groups, by the variable that it was started with.
 NNI_INLINE std::vector<process::Identity> Keeper::strays_of(RunId run) const {
   constexpr std::string_view variable = "NNI_OUTPUT_DIR";
   const std::string directory = surroundings_.trials + "/" + to_string(run);
@@ -341,7 +341,7 @@ NNI_INLINE void Keeper::received(channel::Message message) {
     after_write_.push_back(std::move(message));
     return flush_soon();
   }
-  // The trial may end once it knows that its result is safe, so it is told when the manager has it on its disk.
+  // The trial may end once it knows that its result is safe, so it gets its answer when the manager has it on its disk.
   const auto final = std::make_shared<Final>();
   final->open = static_cast<std::size_t>(spool_.next_position() - first);
   final->message = std::move(message);

@@ -66,7 +66,7 @@ class Spool {
   [[nodiscard]] int sync();
 
   /// Drops from the file what nobody needs any more, when it is large and little of it is needed. Waits for the disk then,
-  /// so it comes last, when everybody was told what was written. What is in the buffer is written first.
+  /// so it comes last, when all written records were delivered. What is in the buffer is written first.
   void tidy();
 
   /// Takes `count` positions from `first` on as acknowledged; unknown ones are ignored.
@@ -84,14 +84,14 @@ class Spool {
   /// @param from       first position of interest
   /// @param max_bytes  stops after about this much
   /// @param visit      called for each
-  /// @returns          the position to go on from; `written_end()` when there is no more
+  /// @returns          the position to continue from; `written_end()` when there is no more
   /// @throws Error  when the file cannot be read, `Errc::store_corrupt` when a record in it is not what was written
   std::uint64_t read(std::uint64_t from, std::size_t max_bytes, const Visitor& visit);
 
   /// The position that the next record gets.
   [[nodiscard]] std::uint64_t next_position() const noexcept { return base_ + slots_.size(); }
 
-  /// The position behind the last record that is in the file.
+  /// Returns the position after the last record that is in the file.
   [[nodiscard]] std::uint64_t written_end() const noexcept { return next_position() - pending_records_; }
 
   /// The first position that may be unacknowledged.

@@ -61,8 +61,8 @@ NNI_INLINE std::size_t claimed_size(std::string_view bytes) {
   return size > max_frame_payload ? 0 : record_header_size + size;
 }
 
-NNI_INLINE Error spool_error(boost::system::error_code error, const std::filesystem::path& path, const char* what) {
-  return Error(error, "the spool " + path.string() + " " + what);
+NNI_INLINE Error spool_error(boost::system::error_code error, const std::filesystem::path& path, const char* problem) {
+  return Error(error, "the spool " + path.string() + " " + problem);
 }
 
 }  // namespace detail
@@ -88,7 +88,8 @@ NNI_INLINE void Spool::open(const std::filesystem::path& path, const Visitor& vi
     return;
   }
   if (!found.starts_with(detail::spool_magic))
-    throw Error(Errc::store_corrupt, "the file " + path.string() + " is not a spool; move it away to go on without it");
+    throw Error(
+        Errc::store_corrupt, "the file " + path.string() + " is not a spool; move it away to continue without it");
   if (found != header)
     throw Error(
         Errc::store_corrupt,
@@ -97,7 +98,7 @@ NNI_INLINE void Spool::open(const std::filesystem::path& path, const Visitor& vi
             "that version, or move the file away and lose what is in it");
   if ((failure = load(visit))) throw detail::spool_error(failure, path, "cannot be read");
   if (bytes > end_) {
-    // On the disk before anything is written behind the cut: no loss of power may join old bytes to new ones.
+    // On the disk before anything is written after the cut: no loss of power may join old bytes to new ones.
     if ((failure = file_.truncate(end_))) throw detail::spool_error(failure, path, "cannot be shortened");
     if ((failure = file_.sync())) throw detail::spool_error(failure, path, "cannot be shortened");
   }

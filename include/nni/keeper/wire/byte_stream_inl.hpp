@@ -23,8 +23,9 @@ class SocketStream final : public ByteStream, public std::enable_shared_from_thi
     ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
   }
 
-  void start(StreamUser& user) override {
-    user_ = &user;
+  void start(Events events) override {
+    events_ = std::move(events);
+    delivering_ = true;
     receive();
   }
 
@@ -42,13 +43,13 @@ class SocketStream final : public ByteStream, public std::enable_shared_from_thi
 
   void hold(bool held) override {
     held_ = held;
-    if (!held_ && user_ && !receiving_) receive();
+    if (!held_ && delivering_ && !receiving_) receive();
   }
 
   [[nodiscard]] std::size_t backlog() const noexcept override { return sending_.size() - sent_; }
 
   void close() override {
-    user_ = nullptr;
+    delivering_ = false;
     failed_ = true;
     boost::system::error_code ignored;
     socket_.close(ignored);
@@ -64,7 +65,7 @@ class SocketStream final : public ByteStream, public std::enable_shared_from_thi
       } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
         return wait_to_send();
       } else if (errno != EINTR) {
-        failed_ = true;  // the receiving side tells the user
+        failed_ = true;  // the receiving side reports it
         break;
       }
     }
@@ -84,7 +85,7 @@ class SocketStream final : public ByteStream, public std::enable_shared_from_thi
           self->waiting_ = false;
           if (failure || self->failed_) return;
           self->send();
-          if (self->sending_.empty() && self->user_) self->user_->on_drained();
+          if (self->sending_.empty() && self->delivering_ && self->events_.drained) self->events_.drained();
         });
   }
 
@@ -93,7 +94,7 @@ class SocketStream final : public ByteStream, public std::enable_shared_from_thi
     socket_.async_wait(
         boost::asio::socket_base::wait_read, [self = shared_from_this()](const boost::system::error_code& failure) {
           self->receiving_ = false;
-          if (!self->user_) return;
+          if (!self->delivering_) return;
           if (failure)
             self->lost();
           else if (!self->held_)
@@ -109,8 +110,8 @@ class SocketStream final : public ByteStream, public std::enable_shared_from_thi
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
       if (got <= 0) return lost();
-      user_->on_bytes(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
-      if (!user_ || held_) return;
+      events_.bytes(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
+      if (!delivering_ || held_) return;
       if (static_cast<std::size_t>(got) < buffer.size()) break;
     }
     receive();
@@ -118,14 +119,15 @@ class SocketStream final : public ByteStream, public std::enable_shared_from_thi
 
   void lost() {
     failed_ = true;
-    StreamUser* const user = std::exchange(user_, nullptr);
+    delivering_ = false;
     boost::system::error_code ignored;
     socket_.close(ignored);
-    user->on_closed();
+    events_.closed();
   }
 
   boost::asio::local::stream_protocol::socket socket_;
-  StreamUser* user_ = nullptr;
+  Events events_;
+  bool delivering_ = false;  // started, and neither side has hung up
   std::string sending_;
   std::size_t sent_ = 0;
   bool waiting_ = false;
@@ -140,8 +142,9 @@ class LoopbackStream final : public ByteStream, public std::enable_shared_from_t
 
   void join(const std::shared_ptr<LoopbackStream>& peer) { peer_ = peer; }
 
-  void start(StreamUser& user) override {
-    user_ = &user;
+  void start(Events events) override {
+    events_ = std::move(events);
+    delivering_ = true;
     if (!arrived_.empty()) deliver_soon();
   }
 
@@ -164,7 +167,7 @@ class LoopbackStream final : public ByteStream, public std::enable_shared_from_t
   }
 
   void close() override {
-    user_ = nullptr;
+    delivering_ = false;
     if (const auto peer = peer_.lock()) {
       peer->peer_closed_ = true;
       peer->deliver_soon();
@@ -183,21 +186,22 @@ class LoopbackStream final : public ByteStream, public std::enable_shared_from_t
   }
 
   void deliver() {
-    if (!user_ || held_) return;
+    if (!delivering_ || held_) return;
     if (!arrived_.empty()) {
       std::string bytes;
       bytes.swap(arrived_);
-      user_->on_bytes(bytes);
+      events_.bytes(bytes);
       bytes.clear();
       if (arrived_.empty()) arrived_.swap(bytes);  // keeps the room
-      if (const auto peer = peer_.lock(); peer && peer->user_) peer->user_->on_drained();
+      if (const auto peer = peer_.lock(); peer && peer->delivering_ && peer->events_.drained) peer->events_.drained();
     }
-    if (peer_closed_ && user_ && !held_) std::exchange(user_, nullptr)->on_closed();
+    if (peer_closed_ && !held_ && std::exchange(delivering_, false)) events_.closed();
   }
 
   boost::asio::any_io_executor executor_;
   std::weak_ptr<LoopbackStream> peer_;
-  StreamUser* user_ = nullptr;
+  Events events_;
+  bool delivering_ = false;  // started, and neither side has hung up
   std::string arrived_;
   bool posted_ = false;
   bool held_ = false;

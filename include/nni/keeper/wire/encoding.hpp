@@ -42,7 +42,7 @@ class Writer {
     number((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
   }
 
-  /// Appends any bytes, behind their number.
+  /// Appends any bytes, after their number.
   void text(std::string_view value) {
     number(value.size());
     out_->append(value);
@@ -73,7 +73,7 @@ class Reader {
   /// True when nothing is left.
   [[nodiscard]] bool at_end() const noexcept { return rest_.empty(); }
 
-  /// As `Writer::byte` wrote it; 0 behind the end.
+  /// As `Writer::byte` wrote it; 0 after the end.
   std::uint8_t byte() noexcept {
     if (rest_.empty()) {
       fail();

@@ -12,7 +12,7 @@ namespace nni::keeper {
 
 /// The lock of an experiment's keeper: one process at a time looks after the trials of a directory.
 ///
-/// The lock ends with its process, however that dies. The file also tells the next owner how the last one ended: it is
+/// The lock ends with its process, however that dies. The file also records for the next owner how the last one ended: it is
 /// empty after an orderly end.
 class Lock {
  public:

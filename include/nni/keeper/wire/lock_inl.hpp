@@ -20,8 +20,8 @@ NNI_INLINE Lock::~Lock() {
 }
 
 NNI_INLINE Lock::Before Lock::acquire(const std::filesystem::path& path) {
-  const auto fail = [&path](int error, const char* what) {
-    return Error(files::error_of(-error), "the lock " + path.string() + " " + what);
+  const auto fail = [&path](int error, const char* problem) {
+    return Error(files::error_of(-error), "the lock " + path.string() + " " + problem);
   };
   const int file = files::open_own(path.c_str(), O_RDWR | O_CREAT, 0600);
   if (file < 0) throw fail(-file, "cannot be opened");

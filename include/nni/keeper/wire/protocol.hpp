@@ -185,26 +185,26 @@ class Welcome {
   std::vector<LiveRun> live;        ///< runs that live now, or wait for their turn
 };
 
-/// One thing that happened, in the order of the spool.
+/// One event of a run, in the order of the spool.
 class Record {
  public:
-  /// What happened.
+  /// The kind of event.
   enum class Kind : std::uint8_t {
     started = 1,  ///< a run has begun
     ended = 2,    ///< a run has ended, or could not be started
     metric = 3,   ///< a trial reported a value
-    garbage = 4   ///< a trial sent what could not be understood
+    garbage = 4   ///< a trial sent a message that could not be understood
   };
 
   Record() = default;
-  /// @param what   kind
-  /// @param which  run
-  /// @param when   wall time
-  Record(Kind what, RunId which, TimePoint when) : kind(what), run(which), at(when) {}
+  /// @param type         kind of the record
+  /// @param reporter     run that it is about
+  /// @param recorded_at  wall time
+  Record(Kind type, RunId reporter, TimePoint recorded_at) : kind(type), run(reporter), at(recorded_at) {}
 
-  Kind kind = Kind::started;                     ///< what happened
-  RunId run;                                     ///< to which run
-  TimePoint at{};                                ///< when, by the wall clock
+  Kind kind = Kind::started;                     ///< kind of event
+  RunId run;                                     ///< run that it is about
+  TimePoint at{};                                ///< wall time
   std::uint64_t position = 0;                    ///< carried by header or spool, not by the payload
   process::Identity process;                     ///< of *started* and *ended*; pid 0 when it was never started
   TimePoint started{};                           ///< of *ended*: when it had begun; zero when it never did
@@ -222,12 +222,12 @@ struct AcknowledgedRange {
 
 /// @name Encoders: append the payload of a frame to `out`.
 /// @{
-void encode(Writer& out, const Hello& what);
-void encode(Writer& out, const JobTemplate& what);
-void encode(Writer& out, const StartOrder& what);
-void encode(Writer& out, const Welcome& what);
-void encode(Writer& out, const Record& what);
-void encode_kill(Writer& out, RunId run, StopReason why);
+void encode(Writer& out, const Hello& message);
+void encode(Writer& out, const JobTemplate& message);
+void encode(Writer& out, const StartOrder& message);
+void encode(Writer& out, const Welcome& message);
+void encode(Writer& out, const Record& message);
+void encode_kill(Writer& out, RunId run, StopReason reason);
 void encode_parameters(Writer& out, RunId run, std::string_view record);
 void encode_not_taken(Writer& out, RunId run, std::string_view reason);
 void encode_deferred(Writer& out, RunId run, std::string_view reason);

@@ -7,9 +7,9 @@ namespace nni::keeper {
 namespace detail {
 
 template <class T>
-Result<T> checked(const Reader& in, T value, const char* what) {
+Result<T> checked(const Reader& in, T value, const char* name) {
   if (!in.ok() || !in.at_end())
-    return Error(Errc::protocol, std::string("keeper protocol: a ") + what + " cannot be read");
+    return Error(Errc::protocol, std::string("keeper protocol: a ") + name + " cannot be read");
   return value;
 }
 
@@ -70,7 +70,7 @@ NNI_INLINE std::uint8_t stop_byte(const JobEnd& end) {
 NNI_INLINE void take_stop(Reader& in, JobEnd& end) {
   const std::uint8_t value = in.byte();
   const std::uint8_t mark = end.kind == EndKind::killed ? 0 : has_stop_reason;
-  if (value == 0 && mark != 0) return;  // nobody told it to stop
+  if (value == 0 && mark != 0) return;  // it was not asked to stop
   const auto reason = static_cast<std::uint8_t>(value ^ mark);
   if (reason > static_cast<std::uint8_t>(StopReason::experiment_end)) return in.fail();
   end.why = static_cast<StopReason>(reason);
@@ -114,71 +114,71 @@ NNI_INLINE std::optional<Frame> FrameReader::next() {
   return frame;
 }
 
-NNI_INLINE void encode(Writer& out, const Hello& what) {
-  out.text(what.experiment);
-  out.text(what.life);
-  out.byte(what.can_resume ? 1 : 0);
-  out.text(what.owner);
-  out.number(what.pid);
-  detail::put_texts(out, what.environment);
+NNI_INLINE void encode(Writer& out, const Hello& message) {
+  out.text(message.experiment);
+  out.text(message.life);
+  out.byte(message.can_resume ? 1 : 0);
+  out.text(message.owner);
+  out.number(message.pid);
+  detail::put_texts(out, message.environment);
 }
 
 NNI_INLINE Result<Hello> decode_hello(std::string_view payload) {
   Reader in(payload);
-  Hello what;
-  what.experiment = in.text();
-  what.life = in.text();
-  what.can_resume = in.flag();
-  what.owner = in.text();
-  what.pid = in.number();
-  what.environment = detail::take_texts(in);
-  return detail::checked(in, std::move(what), "greeting");
+  Hello message;
+  message.experiment = in.text();
+  message.life = in.text();
+  message.can_resume = in.flag();
+  message.owner = in.text();
+  message.pid = in.number();
+  message.environment = detail::take_texts(in);
+  return detail::checked(in, std::move(message), "greeting");
 }
 
-NNI_INLINE void encode(Writer& out, const JobTemplate& what) {
-  out.number(what.id);
-  detail::put_texts(out, what.arguments);
-  out.text(what.directory);
-  detail::put_texts(out, what.environment);
-  out.byte(what.discard_output ? 1 : 0);
+NNI_INLINE void encode(Writer& out, const JobTemplate& message) {
+  out.number(message.id);
+  detail::put_texts(out, message.arguments);
+  out.text(message.directory);
+  detail::put_texts(out, message.environment);
+  out.byte(message.discard_output ? 1 : 0);
 }
 
 NNI_INLINE Result<JobTemplate> decode_job(std::string_view payload) {
   Reader in(payload);
-  JobTemplate what;
-  what.id = in.number();
-  what.arguments = detail::take_texts(in);
-  what.directory = in.text();
-  what.environment = detail::take_texts(in);
-  what.discard_output = in.flag();
-  return detail::checked(in, std::move(what), "job template");
+  JobTemplate message;
+  message.id = in.number();
+  message.arguments = detail::take_texts(in);
+  message.directory = in.text();
+  message.environment = detail::take_texts(in);
+  message.discard_output = in.flag();
+  return detail::checked(in, std::move(message), "job template");
 }
 
-NNI_INLINE void encode(Writer& out, const StartOrder& what) {
-  out.number(what.job);
-  out.run(what.run);
-  out.text(what.record);
-  detail::put_texts(out, what.environment);
+NNI_INLINE void encode(Writer& out, const StartOrder& message) {
+  out.number(message.job);
+  out.run(message.run);
+  out.text(message.record);
+  detail::put_texts(out, message.environment);
 }
 
 NNI_INLINE Result<StartOrder> decode_start(std::string_view payload) {
   Reader in(payload);
-  StartOrder what;
-  what.job = in.number();
-  what.run = in.run();
-  what.record = in.text();
-  what.environment = detail::take_texts(in);
-  return detail::checked(in, std::move(what), "start order");
+  StartOrder message;
+  message.job = in.number();
+  message.run = in.run();
+  message.record = in.text();
+  message.environment = detail::take_texts(in);
+  return detail::checked(in, std::move(message), "start order");
 }
 
-NNI_INLINE void encode(Writer& out, const Welcome& what) {
-  out.text(what.boot);
-  out.number(what.pid);
-  out.text(what.directory);
-  out.number(what.next_position);
-  out.byte(what.restarted ? 1 : 0);
-  out.number(what.live.size());
-  for (const LiveRun& live : what.live) {
+NNI_INLINE void encode(Writer& out, const Welcome& message) {
+  out.text(message.boot);
+  out.number(message.pid);
+  out.text(message.directory);
+  out.number(message.next_position);
+  out.byte(message.restarted ? 1 : 0);
+  out.number(message.live.size());
+  for (const LiveRun& live : message.live) {
     out.run(live.run);
     detail::put_process(out, live.process);
     out.time(live.started);
@@ -188,12 +188,12 @@ NNI_INLINE void encode(Writer& out, const Welcome& what) {
 
 NNI_INLINE Result<Welcome> decode_welcome(std::string_view payload) {
   Reader in(payload);
-  Welcome what;
-  what.boot = in.text();
-  what.pid = in.number();
-  what.directory = in.text();
-  what.next_position = in.number();
-  what.restarted = in.flag();
+  Welcome message;
+  message.boot = in.text();
+  message.pid = in.number();
+  message.directory = in.text();
+  message.next_position = in.number();
+  message.restarted = in.flag();
   const std::size_t count = detail::take_count(in, 6);
   for (std::size_t at = 0; at < count && in.ok(); ++at) {
     LiveRun live;
@@ -201,71 +201,71 @@ NNI_INLINE Result<Welcome> decode_welcome(std::string_view payload) {
     live.process = detail::take_process(in);
     live.started = in.time();
     live.phases = in.number();
-    what.live.push_back(live);
+    message.live.push_back(live);
   }
-  return detail::checked(in, std::move(what), "welcome");
+  return detail::checked(in, std::move(message), "welcome");
 }
 
-NNI_INLINE void encode(Writer& out, const Record& what) {
-  out.byte(static_cast<std::uint8_t>(what.kind));
-  out.run(what.run);
-  out.time(what.at);
-  switch (what.kind) {
-    case Record::Kind::started: detail::put_process(out, what.process); break;
+NNI_INLINE void encode(Writer& out, const Record& message) {
+  out.byte(static_cast<std::uint8_t>(message.kind));
+  out.run(message.run);
+  out.time(message.at);
+  switch (message.kind) {
+    case Record::Kind::started: detail::put_process(out, message.process); break;
     case Record::Kind::ended:
-      detail::put_process(out, what.process);
-      out.time(what.started);
-      out.byte(static_cast<std::uint8_t>(what.end.kind));
-      out.integer(what.end.code);
-      out.byte(detail::stop_byte(what.end));
-      out.text(what.end.message);
+      detail::put_process(out, message.process);
+      out.time(message.started);
+      out.byte(static_cast<std::uint8_t>(message.end.kind));
+      out.integer(message.end.code);
+      out.byte(detail::stop_byte(message.end));
+      out.text(message.end.message);
       break;
     case Record::Kind::metric:
-      out.byte(static_cast<std::uint8_t>(what.metric));
-      out.number(what.sequence);
-      out.text(what.text);
+      out.byte(static_cast<std::uint8_t>(message.metric));
+      out.number(message.sequence);
+      out.text(message.text);
       break;
-    case Record::Kind::garbage: out.text(what.text); break;
+    case Record::Kind::garbage: out.text(message.text); break;
   }
 }
 
 NNI_INLINE Result<Record> decode_record(std::string_view payload, std::uint64_t position) {
   Reader in(payload);
-  Record what;
-  what.kind = detail::take_enum(in, Record::Kind::started, Record::Kind::garbage);
-  what.run = in.run();
-  what.at = in.time();
-  what.position = position;
-  switch (what.kind) {
-    case Record::Kind::started: what.process = detail::take_process(in); break;
+  Record message;
+  message.kind = detail::take_enum(in, Record::Kind::started, Record::Kind::garbage);
+  message.run = in.run();
+  message.at = in.time();
+  message.position = position;
+  switch (message.kind) {
+    case Record::Kind::started: message.process = detail::take_process(in); break;
     case Record::Kind::ended:
-      what.process = detail::take_process(in);
-      what.started = in.time();
-      what.end.kind = detail::take_enum(in, EndKind::exited, EndKind::lost);
-      what.end.code = static_cast<int>(in.integer());
-      detail::take_stop(in, what.end);
-      what.end.message = in.text();
+      message.process = detail::take_process(in);
+      message.started = in.time();
+      message.end.kind = detail::take_enum(in, EndKind::exited, EndKind::lost);
+      message.end.code = static_cast<int>(in.integer());
+      detail::take_stop(in, message.end);
+      message.end.message = in.text();
       break;
     case Record::Kind::metric:
-      what.metric = detail::take_enum(in, MetricKind::intermediate, MetricKind::final);
-      what.sequence = static_cast<std::uint32_t>(in.number());
-      what.text = in.text();
+      message.metric = detail::take_enum(in, MetricKind::intermediate, MetricKind::final);
+      message.sequence = static_cast<std::uint32_t>(in.number());
+      message.text = in.text();
       break;
-    case Record::Kind::garbage: what.text = in.text(); break;
+    case Record::Kind::garbage: message.text = in.text(); break;
   }
-  return detail::checked(in, std::move(what), "record");
+  return detail::checked(in, std::move(message), "record");
 }
 
-NNI_INLINE void encode_kill(Writer& out, RunId run, StopReason why) {
+NNI_INLINE void encode_kill(Writer& out, RunId run, StopReason reason) {
   out.run(run);
-  out.byte(static_cast<std::uint8_t>(why));
+  out.byte(static_cast<std::uint8_t>(reason));
 }
 
 NNI_INLINE Result<std::pair<RunId, StopReason>> decode_kill(std::string_view payload) {
   Reader in(payload);
   const RunId run = in.run();
-  const StopReason why = detail::take_enum(in, StopReason::user, StopReason::experiment_end);
-  return detail::checked(in, std::pair(run, why), "kill order");
+  const StopReason reason = detail::take_enum(in, StopReason::user, StopReason::experiment_end);
+  return detail::checked(in, std::pair(run, reason), "kill order");
 }
 
 NNI_INLINE void encode_parameters(Writer& out, RunId run, std::string_view record) {
