@@ -56,8 +56,8 @@ struct InProcessOptions {
 ///  - it returns: SUCCEEDED, with the final value if there is one;
 ///  - it throws: FAILED, with the exception's text;
 ///  - it returns or throws after it was asked to stop: stopped for that reason, with the final value if there is one;
-///  - it ignores its stop token: it goes on, and `clean_up` waits for it up to the context's shutdown limit. Then its
-///    thread is left behind, because a thread cannot be killed, and the error says so.
+///  - it ignores its stop token: it continues, and `clean_up` waits for it up to the context's shutdown limit. Then its
+///    thread is abandoned, because a thread cannot be killed, and the error says so.
 ///
 /// The function is called by several threads at once, so what it shares it must guard. Calls end with the process:
 /// a resumed experiment runs them again.
@@ -66,7 +66,7 @@ class InProcess {
   using role = nni::role::training_service;
   using mount_type = NoMount;
   static constexpr std::string_view platform = "in_process";
-  static constexpr bool ends_come_last = true;  ///< an end is told behind all messages of its run
+  static constexpr bool ends_come_last = true;  ///< an end is reported after all messages of its run
 
   /// @param trial    one trial; called with different handles, by several threads at once
   /// @param options  number of threads
@@ -102,7 +102,7 @@ class InProcess {
   NNI_LAZY awaitable<void> start(Context& context);
   NNI_LAZY awaitable<ResourceSnapshot> resources();
   NNI_LAZY awaitable<JobId> submit_trial_job(TrialJobForm form);
-  NNI_LAZY awaitable<void> cancel_trial_job(RunId run, StopReason why);
+  NNI_LAZY awaitable<void> cancel_trial_job(RunId run, StopReason reason);
   NNI_LAZY awaitable<JobEvent> next_event();
   NNI_LAZY awaitable<void> clean_up();
 

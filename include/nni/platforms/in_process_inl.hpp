@@ -108,8 +108,8 @@ NNI_LAZY_BODY awaitable<JobId> InProcess::submit_trial_job(TrialJobForm form) {
   co_return JobId{"call"};
 }
 
-NNI_LAZY_BODY awaitable<void> InProcess::cancel_trial_job(RunId run, StopReason why) {
-  if (std::optional<JobEnded> ended = pool_->cancel(run, why)) {
+NNI_LAZY_BODY awaitable<void> InProcess::cancel_trial_job(RunId run, StopReason reason) {
+  if (std::optional<JobEnded> ended = pool_->cancel(run, reason)) {
     inbox_->events.emplace_back(std::in_place_type<JobEnded>, std::move(*ended));
     inbox_->changed.notify();
     inbox_->ready.notify();

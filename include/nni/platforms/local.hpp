@@ -55,8 +55,8 @@ struct LocalOptions {
 /// `nni-keeper` beside this program or in PATH, or this program itself, where its main begins with
 /// `keeper::run_if_asked`; in this order.
 ///
-/// A connection to the keeper that breaks is made again. What each side was told before counts: an order that the keeper
-/// has taken is carried out once, one that it has not is told as lost and never starts.
+/// A connection to the keeper that breaks is made again. Both sides keep their state: an order that the keeper
+/// has taken is carried out once, one that it has not is reported as lost and never starts.
 ///
 /// Each trial is a process group, starts in the code directory, and has a directory of its own,
 /// `environments/local-env/trials/RUN` in the experiment's. It finds its parameters, and a place to report to, through
@@ -69,7 +69,7 @@ class Local {
   using role = nni::role::training_service;
   using mount_type = NoMount;
   static constexpr std::string_view platform = "local";
-  static constexpr bool ends_come_last = true;  ///< an end is told behind all messages of its run
+  static constexpr bool ends_come_last = true;  ///< an end is reported after all messages of its run
 
   /// @param options  settings; nothing is started yet
   NNI_NEEDS_PROCESS(explicit Local(LocalOptions options = {}));
@@ -105,7 +105,7 @@ class Local {
 
   /// @throws Error  `Errc::resource_impossible` when GPUs are requested, `Errc::config_invalid` without a command
   awaitable<JobId> submit_trial_job(TrialJobForm form);
-  awaitable<void> cancel_trial_job(RunId run, StopReason why);
+  awaitable<void> cancel_trial_job(RunId run, StopReason reason);
   awaitable<JobEvent> next_event();
   awaitable<void> clean_up();
 
@@ -116,11 +116,11 @@ class Local {
   awaitable<void> send(RunId run, Parameters parameters);
   awaitable<void> settle(RunId run);
 
-  /// Who is told when the keeper cannot write its records for now, and when that is over. Optional.
+  /// Sets the listener for failures of the keeper to write its records, and for recovery. Optional.
   void on_trouble(TroubleListener listener);
 
   /// The end of a run is in the records of the experiment: the keeper may forget it. Optional; ends that nobody
-  /// records are told again after a resume.
+  /// records are reported again after a resume.
   void recorded(RunId run);
 
   /// What a trial printed, at most the last 16 MB.

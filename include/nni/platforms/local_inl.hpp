@@ -39,6 +39,21 @@ struct ReadTail {
   std::string operator()() const { return read_tail(path, most_log_bytes); }
 };
 
+NNI_INLINE void LocalCore::set_directory(const std::filesystem::path& directory, const ExperimentId& id) {
+  if (options_.directory.empty() && !directory.empty()) directory_ = std::filesystem::absolute(directory);
+  experiment_ = id;
+}
+
+NNI_INLINE awaitable<std::string> LocalCore::fetch_log(RunId run, std::string stream) const {
+  if (stream == "stdout" || stream == "stderr") stream = "trial." + stream;
+  if (stream.find('/') != std::string::npos || stream == "..")
+    throw Error(Errc::config_invalid, "\"" + stream + "\" is no name of a file in a trial's directory");
+  ReadTail work;
+  work.path = trials() / to_string(run) / stream;
+  auto reading = async::offload(*context_, std::move(work));
+  co_return co_await std::move(reading);
+}
+
 }  // namespace detail
 
 NNI_INLINE Local::Local(LocalOptions options) : core_(std::make_shared<detail::LocalCore>(std::move(options))) {}
@@ -55,19 +70,17 @@ NNI_INLINE Local::~Local() {
 }
 
 NNI_INLINE void Local::set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id) {
-  if (core_->options_.directory.empty() && !directory.empty()) core_->directory_ = std::filesystem::absolute(directory);
-  core_->experiment_ = id;
+  core_->set_directory(directory, id);
 }
 
 NNI_INLINE void Local::set_experiment_life(const std::string& life, bool can_resume) {
-  core_->life_ = life;
-  core_->can_resume_ = can_resume;
+  core_->set_life(life, can_resume);
 }
 
 NNI_INLINE Capabilities Local::capabilities() const noexcept {
   Capabilities result;
   result.multi_phase = true;
-  result.survives_manager = core_->options_.launch != Launch::direct && core_->remark_.empty();
+  result.survives_manager = core_->options().launch != Launch::direct && core_->remark().empty();
   result.max_in_flight = 1'000'000;
   return result;
 }
@@ -82,8 +95,8 @@ NNI_INLINE awaitable<ResourceSnapshot> Local::resources() {
 
 NNI_INLINE awaitable<JobId> Local::submit_trial_job(TrialJobForm form) { return core_->submit(std::move(form)); }
 
-NNI_INLINE awaitable<void> Local::cancel_trial_job(RunId run, StopReason why) {
-  core_->cancel(run, why);
+NNI_INLINE awaitable<void> Local::cancel_trial_job(RunId run, StopReason reason) {
+  core_->cancel(run, reason);
   co_return;
 }
 
@@ -110,19 +123,12 @@ NNI_INLINE void Local::recorded(RunId run) { core_->recorded(run); }
 NNI_INLINE void Local::on_trouble(TroubleListener listener) { core_->on_trouble(std::move(listener)); }
 
 NNI_INLINE awaitable<std::string> Local::fetch_log(RunId run, std::string stream) {
-  if (stream == "stdout" || stream == "stderr") stream = "trial." + stream;
-  if (stream.find('/') != std::string::npos || stream == "..")
-    throw Error(Errc::config_invalid, "\"" + stream + "\" is no name of a file in a trial's directory");
-  const std::filesystem::path path = directory_of(run) / stream;
-  detail::ReadTail work;
-  work.path = path;
-  auto reading = async::offload(*core_->context_, std::move(work));
-  co_return co_await std::move(reading);
+  return core_->fetch_log(run, std::move(stream));
 }
 
 NNI_INLINE std::filesystem::path Local::directory_of(RunId run) const { return core_->trials() / to_string(run); }
-NNI_INLINE bool Local::has_keeper() const noexcept { return core_->with_keeper_; }
-NNI_INLINE std::string Local::remark() const { return core_->remark_; }
+NNI_INLINE bool Local::has_keeper() const noexcept { return core_->has_keeper(); }
+NNI_INLINE std::string Local::remark() const { return core_->remark(); }
 
 }  // namespace nni::platforms
 

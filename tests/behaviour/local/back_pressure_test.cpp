@@ -15,10 +15,8 @@ namespace {
 std::shared_ptr<platforms::detail::LocalCore> small_core(const Place& place, platforms::Launch launch) {
   platforms::LocalOptions options;
   options.launch = launch;
-  auto core = std::make_shared<platforms::detail::LocalCore>(options);
-  core->directory_ = place.path();
-  core->experiment_ = place.id();
-  core->most_message_bytes_ = 1024 * 1024;
+  auto core = std::make_shared<platforms::detail::LocalCore>(options, 1024 * 1024);
+  core->set_directory(place.path(), place.id());
   return core;
 }
 

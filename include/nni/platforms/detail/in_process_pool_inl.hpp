@@ -33,7 +33,7 @@ namespace nni::platforms {
 /// The threads and what they share with the executor. Held by a shared pointer, so that a thread that had to be left
 /// behind finds it alive.
 ///
-/// Jobs come through one queue. What a thread has to tell goes into an outbox of its own: what one run writes stays in
+/// Jobs come through one queue. Events of a thread go into an outbox of its own: what one run writes stays in
 /// order, and threads do not wait for each other.
 class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
  public:
@@ -111,14 +111,14 @@ class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
   }
 
   /// @returns the end of a run that had not begun
-  std::optional<JobEnded> cancel(RunId run, StopReason why) {
+  std::optional<JobEnded> cancel(RunId run, StopReason reason) {
     hand_over();
     const std::lock_guard lock(mutex_);
     const auto call = calls_.find(run);
     if (call == calls_.end())
       throw Error(Errc::no_such_job,
                   "in_process: run " + to_string(run) + " is not known; it has ended or was never submitted");
-    call->second.why = why;
+    call->second.stop_reason = reason;
     if (call->second.stop) {
       call->second.stop->request_stop();
       return std::nullopt;
@@ -127,7 +127,7 @@ class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
         std::find_if(queue_.begin(), queue_.end(), [run](const TrialJobForm& form) { return form.run == run; }));
     calls_.erase(call);
     JobEnd end{EndKind::killed, 0, "stopped before it started"};
-    end.why = why;
+    end.why = reason;
     return JobEnded{run, std::move(end), clock_.now()};
   }
 
@@ -160,7 +160,7 @@ class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
     return any;
   }
 
-  /// Asks every call to return, lets idle threads end, and drops what threads have to tell from now on.
+  /// Asks every call to return, lets idle threads end, and drops events of threads from now on.
   void close() {
     {
       const std::lock_guard lock(mutex_);
@@ -193,7 +193,7 @@ class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
  private:
   struct Call {
     std::optional<std::stop_source> stop;  // set while it runs
-    std::optional<StopReason> why;
+    std::optional<StopReason> stop_reason;
     std::deque<Parameters> further;  // sent, and not taken by the callable
   };
 
@@ -253,7 +253,8 @@ class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
   }
 
   void work(Outbox& outbox) {
-    std::optional<JobEnded> ended;  // of the job before: told after the next one is taken, with one turn at the lock
+    std::optional<JobEnded>
+        ended;  // of the job before: reported after the next one is taken, with one turn at the lock
     std::unique_lock lock(mutex_);
     while (true) {
       if (ended) leave(*ended);
@@ -286,7 +287,7 @@ class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
   void leave(JobEnded& ended) {
     const auto entry = calls_.find(ended.run);
     if (entry == calls_.end()) return;
-    ended.end.why = entry->second.why;
+    ended.end.why = entry->second.stop_reason;
     calls_.erase(entry);
   }
 

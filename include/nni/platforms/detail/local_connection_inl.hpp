@@ -100,7 +100,7 @@ NNI_INLINE awaitable<void> LocalCore::start(Context& context) {
   reconnect_pause_ = Duration::zero();
   away_.clear();
   keeper_trouble_.clear();
-  tell_trouble();
+  report_trouble();
   wants_records_ = false;
   seen_end_ = 0;
   events_.clear();
@@ -236,7 +236,7 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::ByteStream> 
   held_bytes_ = 0;
   caught_up_ = false;
   keeper::Client::Events events;
-  events.welcome = [this](keeper::Welcome what) { welcomed(std::move(what)); };
+  events.welcome = [this](keeper::Welcome welcome) { welcomed(std::move(welcome)); };
   events.record = [this](keeper::Record record) { on_record(std::move(record)); };
   events.caught_up = [this] { on_caught_up(); };
   events.trouble = [this](const std::string& text) {
@@ -244,12 +244,12 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::ByteStream> 
       context_->log().info("local", "the keeper can write again");
     else
       context_->log().error("local", text);
-    heard();
+    keeper_answered();
     keeper_trouble_ = text;
-    tell_trouble();
+    report_trouble();
   };
   events.deferred = [this](RunId run, std::string reason) {
-    heard();
+    keeper_answered();
     defer(run, std::move(reason));
   };
   events.finished = [this] {
@@ -261,16 +261,16 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::ByteStream> 
   events.closed = [this](std::string reason) { on_closed(std::move(reason), false); };
   client_ = std::make_shared<keeper::Client>(context_->executor(), std::move(stream), std::move(events));
   holds_back_ = false;
-  heard_at_ = context_->clock().steady_now();
+  answered_at_ = context_->clock().steady_now();
   client_->open(hello());
   while (phase_ == Phase::greeting) {
-    if (context_->clock().steady_now() - heard_at_ >= keeper_limit) {
+    if (context_->clock().steady_now() - answered_at_ >= keeper_limit) {
       client_->close();
       client_.reset();
       phase_ = Phase::closed;
       throw Error(Errc::timed_out, keeper::unanswered(directory_, keeper_limit));
     }
-    auto change = change_until(heard_at_ + keeper_limit);
+    auto change = change_until(answered_at_ + keeper_limit);
     co_await std::move(change);
   }
   connected_at_ = context_->clock().steady_now();
@@ -278,10 +278,10 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::ByteStream> 
 
 /// Compares what the keeper knows with what is known here. Whatever an earlier connection carried was carried out before
 /// the welcome, or is lost: an order that the keeper does not know is called lost and never starts; a cancellation that
-/// it may not have heard, and further parameters that it has not, are sent again.
-NNI_INLINE void LocalCore::welcomed(keeper::Welcome what) {
-  welcome_ = std::move(what);
-  heard();
+/// it may not have received, and further parameters that it has not, are sent again.
+NNI_INLINE void LocalCore::welcomed(keeper::Welcome welcome) {
+  welcome_ = std::move(welcome);
+  keeper_answered();
   if (welcome_.next_position < seen_end_) {  // another spool: somebody removed ours
     seen_end_ = 0;
     end_positions_.clear();
@@ -307,8 +307,8 @@ NNI_INLINE void LocalCore::welcomed(keeper::Welcome what) {
   }
 }
 
-NNI_INLINE void LocalCore::send_again(RunId run, Tracked& tracked, std::uint64_t heard) {
-  while (!tracked.sent.empty() && tracked.phases - tracked.sent.size() < heard) tracked.sent.pop_front();
+NNI_INLINE void LocalCore::send_again(RunId run, Tracked& tracked, std::uint64_t received) {
+  while (!tracked.sent.empty() && tracked.phases - tracked.sent.size() < received) tracked.sent.pop_front();
   for (const std::string& record : tracked.sent) client_->send(run, record);
 }
 
@@ -317,7 +317,7 @@ NNI_INLINE void LocalCore::on_closed(std::string reason, bool refused) {
   refused_ = refused;
   trouble_ = std::move(reason);
   keeper_trouble_.clear();  // of this connection; a keeper that still is in trouble says so again
-  tell_trouble();
+  report_trouble();
   const bool was_open = phase_ == Phase::held || phase_ == Phase::live;
   phase_ = Phase::closed;
   connection_changed_.notify();
@@ -328,7 +328,7 @@ NNI_INLINE void LocalCore::on_closed(std::string reason, bool refused) {
   boost::asio::co_spawn(context_->executor(), reconnect(), boost::asio::detached);
 }
 
-/// All that the keeper knew of earlier times has been told.
+/// All records from before the connection have come.
 NNI_INLINE void LocalCore::end_presumed() {
   std::vector<keeper::Record> ends;
   for (const auto& [run, tracked] : runs_) {
@@ -349,7 +349,7 @@ NNI_INLINE void LocalCore::end_presumed() {
 NNI_INLINE awaitable<void> LocalCore::clean_up() {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
   closing_ = true;
-  hold_back();  // the keeper's last word is behind everything else
+  hold_back();  // the keeper's last message comes after everything else
   events_changed_.notify();
   messages_changed_.notify();
   delivered_.notify();
@@ -361,7 +361,7 @@ NNI_INLINE awaitable<void> LocalCore::clean_up() {
     co_await std::move(finishing);
   } catch (const Error& error) {
     abandoned_ = true;
-    context_->log().error("local", std::string("the keeper could not be told to end its trials: ") + error.what());
+    context_->log().error("local", std::string("the keeper could not be asked to end its trials: ") + error.what());
   }
   const int keeper_process = with_keeper_ && client_ ? process::open_pidfd(static_cast<pid_t>(welcome_.pid)) : -1;
   if (client_) client_->close();

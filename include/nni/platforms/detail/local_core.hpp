@@ -34,11 +34,14 @@ inline constexpr std::string_view local_environment = "local-env";
 /// process the same `keeper::Keeper` runs here, at the other end of a loopback stream.
 class LocalCore : public std::enable_shared_from_this<LocalCore> {
  public:
-  explicit LocalCore(LocalOptions options) : options_(std::move(options)) {}
+  /// @param options             settings
+  /// @param most_message_bytes  messages that are held here; the keeper's spool holds the rest
+  explicit LocalCore(LocalOptions options, std::size_t most_message_bytes = 16 * 1024 * 1024)
+      : options_(std::move(options)), most_message_bytes_(most_message_bytes) {}
 
   awaitable<void> start(Context& context);
   awaitable<JobId> submit(TrialJobForm form);
-  void cancel(RunId run, StopReason why);
+  void cancel(RunId run, StopReason reason);
   awaitable<JobEvent> next_event();
   awaitable<void> clean_up();
   awaitable<std::vector<JobReport>> adopt(std::vector<Intent> runs);
@@ -49,6 +52,18 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void recorded(RunId run);
 
   void drop();
+
+  void set_directory(const std::filesystem::path& directory, const ExperimentId& id);
+  void set_life(const std::string& life, bool can_resume) {
+    life_ = life;
+    can_resume_ = can_resume;
+  }
+  const LocalOptions& options() const noexcept { return options_; }
+  void set_options(LocalOptions options) { options_ = std::move(options); }
+  bool has_keeper() const noexcept { return with_keeper_; }
+  const std::string& remark() const noexcept { return remark_; }
+  awaitable<std::string> fetch_log(RunId run, std::string stream) const;
+
   void on_trouble(TroubleListener listener);
 
   /// Messages that nobody has taken yet.
@@ -56,40 +71,28 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
 
   std::filesystem::path trials() const { return keeper::trials_directory(directory_, local_environment); }
 
-  LocalOptions options_;
-  std::size_t most_messages_ = 10'000;  // that are held here; the keeper's spool holds the rest
-  std::size_t most_message_bytes_ = 16 * 1024 * 1024;
-  TroubleListener trouble_listener_;
-  std::filesystem::path directory_;
-  ExperimentId experiment_;
-  std::string life_;        // of the experiment
-  bool can_resume_ = true;  // a later manager can take the runs over
-  Context* context_ = nullptr;
-  bool with_keeper_ = false;
-  std::string remark_;  // what people should know of how trials run
-
  private:
   /// A run that was submitted or adopted, and whose end was not taken yet.
   struct Tracked {
     ParameterId parameter;
     std::uint64_t phases = 0;      // further parameters that were sent
-    std::deque<std::string> sent;  // the last of them, for a keeper that has not heard them
+    std::deque<std::string> sent;  // the last of them, for a keeper that has not received them
     JobId job;
     bool decided = false;  // started, or ended without
     bool ended = false;
     bool not_taken = false;               // the keeper has another run of this name
-    bool adopted = false;                 // its start was told by the report
+    bool adopted = false;                 // its start was part of the report
     std::optional<JobEnd> presumed;       // how it ended, should the keeper's old records say nothing of it
-    std::optional<StopReason> cancelled;  // asked for: asked again of a keeper that may not have heard it
+    std::optional<StopReason> cancelled;  // requested: sent again to a keeper that may not have received it
     async::event changed;
   };
   using TrackedPtr = std::shared_ptr<Tracked>;
 
   enum class Phase {
     closed,    ///< no keeper
-    greeting,  ///< the keeper tells what is old
-    held,      ///< it has told, or told as much as is held here, and waits for `adopt`
-    live       ///< records are told as they come
+    greeting,  ///< the keeper sends records from before the connection
+    held,      ///< it has sent them, or as many as are held here, and waits for `adopt`
+    live       ///< records are delivered as they come
   };
 
   keeper::KeeperOptions keeper_options() const;
@@ -101,8 +104,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   awaitable<bool> try_direct();
   awaitable<void> greet_own_keeper();
   awaitable<void> greet(std::shared_ptr<keeper::ByteStream> stream);
-  void welcomed(keeper::Welcome what);
-  void send_again(RunId run, Tracked& tracked, std::uint64_t heard);
+  void welcomed(keeper::Welcome welcome);
+  void send_again(RunId run, Tracked& tracked, std::uint64_t received);
   void go_live();
   void on_record(keeper::Record record);
   void on_caught_up();
@@ -122,10 +125,10 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void watch_keeper();
   awaitable<void> watch_answers();
   bool awaits_ends() const;
-  void heard();
+  void keeper_answered();
   void end_presumed();
   void defer(RunId run, std::string reason);
-  void tell_trouble();
+  void report_trouble();
   std::string directory_of(RunId run) const;
   std::vector<std::string> tags() const;
   keeper::StartOrder order_of(const TrialJobForm& form);
@@ -136,15 +139,15 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void hold_back();
 
   Phase phase_ = Phase::closed;
-  bool connecting_ = false;    // meanwhile the end of a connection is nobody else's business
+  bool connecting_ = false;    // meanwhile the end of a connection is handled by the code that connects
   bool reconnecting_ = false;  // after its end, until there is another one
   bool watching_ = false;      // whether the keeper answers
   bool abandoned_ = false;     // the keeper did not answer at the end
   SteadyPoint connected_at_{};
-  SteadyPoint heard_at_{};  // when the keeper last said anything
-  SteadyPoint asked_at_{};  // when it was last told to stop a run
+  SteadyPoint answered_at_{};  // when the keeper last sent anything
+  SteadyPoint asked_at_{};     // when it was last asked to stop a run
   Duration reconnect_pause_{};
-  bool wants_records_ = false;  // runs were adopted or submitted: records are told as they come
+  bool wants_records_ = false;  // runs were adopted or submitted: records are delivered as they come
   bool closing_ = false;
   bool finished_ = false;
   std::string trouble_;  // why the connection ended or cannot be made
@@ -153,13 +156,25 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   keeper::Welcome welcome_;
   std::string keeper_trouble_;        // why the keeper of this connection cannot write
   std::string away_;                  // why there is no connection, or no answer
-  std::string told_trouble_;          // to the listener
+  std::string reported_trouble_;      // to the listener
   bool refused_ = false;              // by the keeper, with a sentence
   std::vector<keeper::Record> held_;  // records that came before `adopt`
   std::size_t held_bytes_ = 0;
   bool caught_up_ = false;  // all records from before the connection have come
   async::event connection_changed_;
-  std::uint64_t seen_end_ = 0;  // records before this position were told
+  std::uint64_t seen_end_ = 0;  // records before this position were delivered
+
+  LocalOptions options_;
+  std::size_t most_messages_ = 10'000;  // that are held here; the keeper's spool holds the rest
+  std::size_t most_message_bytes_;
+  TroubleListener trouble_listener_;
+  std::filesystem::path directory_;
+  ExperimentId experiment_;
+  std::string life_;        // of the experiment
+  bool can_resume_ = true;  // a later manager can take the runs over
+  Context* context_ = nullptr;
+  bool with_keeper_ = false;
+  std::string remark_;  // what people should know of how trials run
 
   std::shared_ptr<keeper::Keeper> own_keeper_;
   std::shared_ptr<keeper::Connection> own_connection_;
@@ -167,7 +182,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   std::unordered_map<RunId, TrackedPtr> runs_;
   std::unordered_set<RunId> foreign_;  // live in the keeper, and unknown to the records of the experiment
   std::unordered_map<RunId, std::uint64_t> end_positions_;  // ended, not yet recorded
-  std::unordered_set<std::uint64_t> unacknowledged_;        // positions that were told and not acknowledged yet
+  std::unordered_set<std::uint64_t> unacknowledged_;        // positions that were delivered and not acknowledged yet
   std::unordered_map<RunId, std::size_t> undelivered_;
   std::deque<JobEvent> events_;
   std::deque<TrialMessage> messages_;

@@ -29,7 +29,7 @@ NNI_INLINE std::size_t size_of(const TrialMessage& message) {
 // ---- records ----------------------------------------------------------------------------------------------------
 
 NNI_INLINE void LocalCore::on_record(keeper::Record record) {
-  heard();
+  keeper_answered();
   if (phase_ == Phase::live) return process(std::move(record));
   if (closing_) return;  // it stays in the spool
   held_bytes_ += record.text.size();
@@ -44,7 +44,7 @@ NNI_INLINE void LocalCore::on_record(keeper::Record record) {
 }
 
 NNI_INLINE void LocalCore::on_caught_up() {
-  heard();
+  keeper_answered();
   caught_up_ = true;
   if (phase_ == Phase::greeting) {
     phase_ = Phase::held;
@@ -67,7 +67,7 @@ NNI_INLINE void LocalCore::go_live() {
 
 NNI_INLINE void LocalCore::process(keeper::Record record) {
   if (record.kind == keeper::Record::Kind::ended && foreign_.erase(record.run) != 0) connection_changed_.notify();
-  if (unacknowledged_.contains(record.position)) return;  // told before the connection was made anew
+  if (unacknowledged_.contains(record.position)) return;  // delivered before the connection was made again
   // Told before as well, and the answer may have been lost with that connection; or nobody waits for it any more.
   if (record.position < seen_end_ || !runs_.contains(record.run)) return client_->acknowledge(record.position);
   seen_end_ = record.position + 1;
@@ -96,7 +96,7 @@ NNI_INLINE void LocalCore::push(TrialMessage message) {
   hold_back();
 }
 
-// Lets the keeper wait when too much is here, and go on when half of that was taken: its next records come in pieces
+// Lets the keeper wait when too much is here, and continue when half of that was taken: its next records come in pieces
 // that are worth a system call.
 NNI_INLINE void LocalCore::hold_back() {
   const std::size_t share = holds_back_ ? 2 : 1;
@@ -200,7 +200,7 @@ NNI_INLINE awaitable<void> LocalCore::settle(RunId run) {
 }
 
 NNI_INLINE void LocalCore::acknowledge(Receipt receipt) {
-  // Without a connection it is sent when the next one tells the record again.
+  // Without a connection it is sent when the next one delivers the record again.
   if (unacknowledged_.erase(receipt.value) != 0 && client_) client_->acknowledge(receipt.value);
 }
 
@@ -277,12 +277,12 @@ NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
   co_return tracked->job;
 }
 
-NNI_INLINE void LocalCore::cancel(RunId run, StopReason why) {
+NNI_INLINE void LocalCore::cancel(RunId run, StopReason reason) {
   const auto found = runs_.find(run);
   if (found == runs_.end())
     throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
-  if (!found->second->cancelled) found->second->cancelled = why;
-  if (client_) client_->kill(run, why);
+  if (!found->second->cancelled) found->second->cancelled = reason;
+  if (client_) client_->kill(run, reason);
   watch_keeper();
 }
 

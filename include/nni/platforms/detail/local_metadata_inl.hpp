@@ -59,14 +59,14 @@ NNI_INLINE void Local::set_cluster_metadata(const std::string& key, const boost:
     if (failure) detail::refuse_local_config(key, value);
   }
   if (!members.is_object()) detail::refuse_local_config(key, value);
-  LocalOptions changed = core_->options_;
+  LocalOptions changed = core_->options();
   for (const auto& [name, member] : members.get_object()) detail::bind_local_member(changed, name, member);
-  core_->options_ = std::move(changed);
+  core_->set_options(std::move(changed));
 }
 
 NNI_INLINE boost::json::value Local::get_cluster_metadata(const std::string& key) const {
   if (key != detail::local_keys[0]) throw config_error(key, "is no key of local trials; accepted is local_config");
-  const LocalOptions& options = core_->options_;
+  const LocalOptions& options = core_->options();
   boost::json::object result;
   result["launch"] =
       options.launch == Launch::direct ? "direct"

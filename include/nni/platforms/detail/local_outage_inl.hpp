@@ -31,21 +31,21 @@ inline constexpr Duration end_limit_of_full_disk = std::chrono::seconds(8);
 
 NNI_INLINE void LocalCore::on_trouble(TroubleListener listener) {
   trouble_listener_ = std::move(listener);
-  if (trouble_listener_ && !told_trouble_.empty()) trouble_listener_(told_trouble_);
+  if (trouble_listener_ && !reported_trouble_.empty()) trouble_listener_(reported_trouble_);
 }
 
-NNI_INLINE void LocalCore::tell_trouble() {
+NNI_INLINE void LocalCore::report_trouble() {
   const std::string& reason = away_.empty() ? keeper_trouble_ : away_;
-  if (reason == told_trouble_) return;
-  told_trouble_ = reason;
+  if (reason == reported_trouble_) return;
+  reported_trouble_ = reason;
   if (trouble_listener_) trouble_listener_(reason);
 }
 
-NNI_INLINE void LocalCore::heard() {
-  heard_at_ = context_->clock().steady_now();
+NNI_INLINE void LocalCore::keeper_answered() {
+  answered_at_ = context_->clock().steady_now();
   if (away_.empty() || reconnecting_) return;
   away_.clear();
-  tell_trouble();
+  report_trouble();
 }
 
 /// Suspends until something changes about the connection, or until a point in time.
@@ -63,7 +63,7 @@ NNI_INLINE void LocalCore::defer(RunId run, std::string reason) {
   ended(std::move(record));
 }
 
-// To the keeper that lives, or to the next one, which ends the trials that the last one left and tells how everything else
+// To the keeper that lives, or to the next one, which ends the trials that the last one left and reports how everything else
 // ended. As long as there is none nobody knows how the runs are, so they are not called lost.
 NNI_INLINE awaitable<void> LocalCore::reconnect() {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
@@ -92,12 +92,12 @@ NNI_INLINE awaitable<void> LocalCore::reconnect() {
     if (failure.empty() || closing_) break;
     if (away_.empty()) context_->log().error("local", "the keeper is away, which is tried again: " + failure);
     away_ = "the keeper is away, and a connection is tried again: " + failure;
-    tell_trouble();
+    report_trouble();
   }
   reconnecting_ = false;
   if (!closing_) {
     away_.clear();
-    tell_trouble();
+    report_trouble();
     if (wants_records_) go_live();
   }
   connection_changed_.notify();
@@ -132,7 +132,7 @@ NNI_INLINE bool LocalCore::awaits_ends() const {
       runs_.begin(), runs_.end(), [](const auto& entry) { return entry.second->cancelled && !entry.second->ended; });
 }
 
-// A keeper that is stopped (SIGSTOP) keeps its connection: only that it does not do what it is told to shows it.
+// A keeper that is stopped (SIGSTOP) keeps its connection: it is detected because it does not carry out its orders.
 NNI_INLINE void LocalCore::watch_keeper() {
   asked_at_ = context_->clock().steady_now();
   if (std::exchange(watching_, true)) return;
@@ -142,11 +142,11 @@ NNI_INLINE void LocalCore::watch_keeper() {
 NNI_INLINE awaitable<void> LocalCore::watch_answers() {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
   while (!closing_ && awaits_ends()) {
-    const SteadyPoint until = std::max(asked_at_, heard_at_) + answer_limit;
+    const SteadyPoint until = std::max(asked_at_, answered_at_) + answer_limit;
     if (context_->clock().steady_now() >= until && phase_ == Phase::live && !holds_back_ && away_.empty()) {
       away_ = keeper::unanswered(directory_, answer_limit);
       context_->log().error("local", away_);
-      tell_trouble();
+      report_trouble();
     }
     auto change = change_until(std::max(until, context_->clock().steady_now() + answer_limit));
     co_await std::move(change);
@@ -155,20 +155,20 @@ NNI_INLINE awaitable<void> LocalCore::watch_answers() {
   connection_changed_.notify();
 }
 
-/// Resumes when no process of a trial is left. A keeper that lives although its connection broke is told once more.
+/// Resumes when no process of a trial is left. A keeper that lives although its connection broke is asked once more.
 NNI_INLINE awaitable<void> LocalCore::finish() {
   if (!context_) co_return;
   const SteadyPoint begin = context_->clock().steady_now();
-  heard_at_ = std::max(heard_at_, begin);
+  answered_at_ = std::max(answered_at_, begin);
   for (;;) {
     if (client_) client_->finish();
     while (client_ && !finished_) {
       // What cannot be written is never called ended.
-      const SteadyPoint until = keeper_trouble_.empty() ? heard_at_ + answer_limit : begin + end_limit_of_full_disk;
+      const SteadyPoint until = keeper_trouble_.empty() ? answered_at_ + answer_limit : begin + end_limit_of_full_disk;
       if (context_->clock().steady_now() >= until) {
         abandoned_ = true;
         context_->log().error(
-            "local", "the keeper was told to end its trials, and did not say that they have ended: " +
+            "local", "the keeper was asked to end its trials, and did not report that they have ended: " +
                          (keeper_trouble_.empty() ? keeper::unanswered(directory_, answer_limit) : keeper_trouble_) +
                          "; a resume takes over what is left of them");
         co_return;
