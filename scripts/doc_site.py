@@ -2,7 +2,7 @@
 """Prepares the input of Doxygen, and checks the links of its output. Called by scripts/docs.sh.
 
     scripts/doc_site.py prepare OUT      documents and public headers, the layout and the frame of the pages
-    scripts/doc_site.py mend SITE              what Doxygen gets wrong
+    scripts/doc_site.py fix SITE       repairs defects of Doxygen's output
     scripts/doc_site.py check SITE [--external]
 
 Markdown: titles get names, links between files of the repository become links between pages of the site, and the name of
@@ -149,6 +149,7 @@ HOWTO    </tab>
     <tab type="classlist" visible="yes" title="Reference: classes"/>
     <tab type="filelist" visible="yes" title="Reference: headers"/>
     <tab type="user" url="@ref page_packaging" title="Packaging"/>
+    <tab type="user" url="@ref page_glossary" title="Glossary"/>
     <tab type="user" url="@ref page_design" title="Design"/>
     <tab type="user" url="@ref page_formats_journal" title="Format of the journal"/>
     <tab type="user" url="@ref page_reliability" title="Reliability"/>
@@ -185,7 +186,7 @@ def prepare(out):
     frame.write_text(frame.read_text().replace("</head>", SCRIPTS + "</head>"))
 
 
-def mend(site):
+def fix(site):
     """Doxygen links to the list of nested classes also where all of them are private, and there is none."""
     for path in site.glob("*.html"):
         text = path.read_text(errors="surrogateescape")
@@ -244,7 +245,7 @@ def check(site, external):
 
 if sys.argv[1] == "prepare":
     prepare(pathlib.Path(sys.argv[2]).resolve())
-elif sys.argv[1] == "mend":
-    mend(pathlib.Path(sys.argv[2]).resolve())
+elif sys.argv[1] == "fix":
+    fix(pathlib.Path(sys.argv[2]).resolve())
 else:
     sys.exit(check(pathlib.Path(sys.argv[2]).resolve(), "--external" in sys.argv))

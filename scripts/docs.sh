@@ -43,6 +43,6 @@ rm -rf "$all"
   doxygen - >/dev/null 2>&1
 "$python" scripts/doc_symbols.py --self-test && "$python" scripts/doc_symbols.py "$all" || status=1
 "$python" scripts/doc_names.py --self-test && "$python" scripts/doc_names.py || status=1
-"$python" scripts/doc_site.py mend "$NNI_SITE" && "$python" scripts/doc_site.py check "$NNI_SITE" $external || status=1
+"$python" scripts/doc_site.py fix "$NNI_SITE" && "$python" scripts/doc_site.py check "$NNI_SITE" $external || status=1
 [ $status = 0 ] && echo "docs: open $NNI_SITE/index.html"
 exit $status
