@@ -13,7 +13,7 @@ struct wakeup::Core {
   static constexpr unsigned waiting = 2;    // a coroutine is suspended, so the first signal has to post
   static constexpr unsigned posted = 4;     // a call of `deliver` is queued
 
-  explicit Core(boost::asio::any_io_executor where) : executor(std::move(where)) {}
+  explicit Core(boost::asio::any_io_executor given) : executor(std::move(given)) {}
 
   void deliver() {
     const unsigned before = state.fetch_and(~posted, std::memory_order_acq_rel);

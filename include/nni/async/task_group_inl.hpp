@@ -16,8 +16,8 @@ namespace nni::async {
 struct task_group::Core {
   using Children = std::list<detail::Child>;
 
-  explicit Core(boost::asio::any_io_executor where)
-      : executor(std::move(where)), context_gone(detail::WaitRegistry::of(executor).gone()) {}
+  explicit Core(boost::asio::any_io_executor given)
+      : executor(std::move(given)), context_gone(detail::WaitRegistry::of(executor).gone()) {}
 
   void cancel() {
     if (std::exchange(cancelled, true)) return;

@@ -82,8 +82,8 @@ class Grid {
   NNI_LAZY bool was_tried() const;
   NNI_LAZY Point point() const;
   NNI_LAZY void note(const Parameters& parameters);
-  NNI_LAZY void tell(ParameterId id, const Parameters& parameters);
-  NNI_LAZY void go_on();
+  NNI_LAZY void replay(ParameterId id, const Parameters& parameters);
+  NNI_LAZY void skip_replayed();
   NNI_LAZY bool active(std::size_t axis) const;
 
   SearchSpace space_;
@@ -92,7 +92,7 @@ class Grid {
   detail::Elsewhere elsewhere_;            ///< the same for other spaces
   std::uint64_t first_ = 0;                ///< the first suggestion of this sequence
   std::uint64_t next_ = 0;                 ///< the next suggestion after `advance`
-  std::uint64_t told_ = 0;                 ///< suggestions below this one were made before a resume
+  std::uint64_t replayed_ = 0;             ///< suggestions below this one were made before a resume
   bool fresh_ = true;                      ///< the current point was not examined yet
   bool ended_ = false;
 };

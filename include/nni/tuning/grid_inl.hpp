@@ -11,7 +11,7 @@ NNI_LAZY_BODY void Grid::start(const SearchSpace& space, const Objectives&) { up
 
 NNI_LAZY_BODY void Grid::update_search_space(const SearchSpace& space) {
   if (space.empty()) throw config_error("space", "has no dimensions; a grid needs at least one");
-  go_on();
+  skip_replayed();
   std::vector<Parameters> before = elsewhere_.take();
   before.reserve(before.size() + tried_.size());
   for (const std::string& text : tried_) before.emplace_back(text);
@@ -34,20 +34,20 @@ NNI_LAZY_BODY void Grid::note(const Parameters& parameters) {
 
 NNI_LAZY_BODY void Grid::observe(const TrialOutcome& outcome) {
   // This object's own suggestions are never repeated anyway.
-  if (outcome.parameter.value >= next_) tell(outcome.parameter, outcome.parameters);
+  if (outcome.parameter.value >= next_) replay(outcome.parameter, outcome.parameters);
 }
 
-NNI_LAZY_BODY void Grid::adopt(ParameterId id, const Parameters& parameters) { tell(id, parameters); }
+NNI_LAZY_BODY void Grid::adopt(ParameterId id, const Parameters& parameters) { replay(id, parameters); }
 
-NNI_LAZY_BODY void Grid::tell(ParameterId id, const Parameters& parameters) {
-  if (id != imported_parameter && id.value >= told_) told_ = id.value + 1;
+NNI_LAZY_BODY void Grid::replay(ParameterId id, const Parameters& parameters) {
+  if (id != imported_parameter && id.value >= replayed_) replayed_ = id.value + 1;
   note(parameters);
 }
 
 // Continues after the last suggestion before a resume.
-NNI_LAZY_BODY void Grid::go_on() {
-  if (told_ <= next_) return;
-  first_ = next_ = told_;
+NNI_LAZY_BODY void Grid::skip_replayed() {
+  if (replayed_ <= next_) return;
+  first_ = next_ = replayed_;
   rewind();
 }
 
@@ -58,7 +58,7 @@ NNI_LAZY_BODY std::optional<Parameters> Grid::generate(ParameterId id) {
 }
 
 NNI_LAZY_BODY bool Grid::suggest(ParameterId id, Point& into) {
-  go_on();
+  skip_replayed();
   // The sequence is at the last suggestion; an earlier one can only be reached from the start.
   if (id.value < first_) first_ = 0;
   if (id.value < next_ && (ended_ || id.value + 1 < next_)) {

@@ -59,9 +59,9 @@ class Random {
  private:
   void draw(ParameterId id, std::uint32_t stream, Point& into);
   bool draw_unvisited(ParameterId id, Point& into);
-  void tell(ParameterId id, const Parameters& parameters);
+  void replay(ParameterId id, const Parameters& parameters);
   void note(const Parameters& parameters);
-  void go_on();
+  void skip_replayed();
 
   SearchSpace space_;
   Seed seed_;
@@ -70,7 +70,7 @@ class Random {
   detail::Unvisited before_;       ///< `unvisited_` as it was before `first_`
   ParameterId first_{};            ///< the first suggestion from this space
   ParameterId next_{};             ///< the suggestions from there to here are in `unvisited_`
-  ParameterId told_{};             ///< suggestions below this one were made before a resume
+  ParameterId replayed_{};         ///< suggestions below this one were made before a resume
   std::vector<double> positions_;  ///< a member to save an allocation per suggestion
 };
 

@@ -12,7 +12,7 @@ NNI_INLINE Random::Random(SearchSpace space, Seed seed)
 NNI_INLINE void Random::start(const SearchSpace& space, const Objectives&) { update_search_space(space); }
 
 NNI_INLINE void Random::update_search_space(const SearchSpace& space) {
-  go_on();
+  skip_replayed();
   // Collects everything that was suggested: stored texts, configurations with a bit, and in a large space, where nothing
   // is stored, the own suggestions, which are drawn again from their ids.
   std::vector<Parameters> before = elsewhere_.take();
@@ -31,8 +31,8 @@ NNI_INLINE void Random::update_search_space(const SearchSpace& space) {
   first_ = next_;
 }
 
-NNI_INLINE void Random::tell(ParameterId id, const Parameters& parameters) {
-  if (id != imported_parameter && id >= told_) told_.value = id.value + 1;
+NNI_INLINE void Random::replay(ParameterId id, const Parameters& parameters) {
+  if (id != imported_parameter && id >= replayed_) replayed_.value = id.value + 1;
   note(parameters);
 }
 
@@ -45,15 +45,15 @@ NNI_INLINE void Random::note(const Parameters& parameters) {
 
 NNI_INLINE void Random::observe(const TrialOutcome& outcome) {
   // This object's own suggestions are known already.
-  if (outcome.parameter >= next_) tell(outcome.parameter, outcome.parameters);
+  if (outcome.parameter >= next_) replay(outcome.parameter, outcome.parameters);
 }
 
-NNI_INLINE void Random::adopt(ParameterId id, const Parameters& parameters) { tell(id, parameters); }
+NNI_INLINE void Random::adopt(ParameterId id, const Parameters& parameters) { replay(id, parameters); }
 
 // Continues after the last suggestion before a resume.
-NNI_INLINE void Random::go_on() {
-  if (told_ <= next_) return;
-  first_ = next_ = told_;
+NNI_INLINE void Random::skip_replayed() {
+  if (replayed_ <= next_) return;
+  first_ = next_ = replayed_;
   before_ = unvisited_;
 }
 
@@ -64,7 +64,7 @@ NNI_INLINE std::optional<Parameters> Random::generate(ParameterId id) {
 }
 
 NNI_INLINE bool Random::suggest(ParameterId id, Point& into) {
-  go_on();
+  skip_replayed();
   if (!unvisited_.active()) {
     draw(id, 0, into);
     if (id >= next_) next_.value = id.value + 1;
