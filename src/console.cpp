@@ -1,4 +1,4 @@
-// How people see experiments, compiled once. Apart from the rest, so that both compile at the same time.
+// The console, compiled once; separate from the rest, so that both compile in parallel.
 #include <nni/console/console_inl.hpp>
 #include <nni/console/screen_inl.hpp>
 #include <nni/console/text_inl.hpp>

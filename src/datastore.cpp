@@ -1,4 +1,4 @@
-// What every data store is made of, the one in memory, and the journal; apart from the rest, so that both compile at the same time.
+// The shared parts of data stores, the store in memory, and the journal; separate from the rest, so that both compile in parallel.
 #include <nni/datastore/common/commit_queue_inl.hpp>
 #include <nni/datastore/common/experiment_home_inl.hpp>
 #include <nni/datastore/common/owner_lock_inl.hpp>

@@ -1,4 +1,4 @@
-// The ledger and the experiment; its console and its ready compositions have source files of their own.
+// The ledger and the experiment; its console and its instances have separate source files.
 #include <nni/experiment/control_inl.hpp>
 #include <nni/experiment/detail/board_inl.hpp>
 #include <nni/experiment/detail/control_core_inl.hpp>

@@ -1,2 +1,2 @@
-// Compositions that need not be compiled again by each program; apart from the rest, so that both compile at the same time.
+// Instances of common compositions, so that programs need not compile them; separate, so that units compile in parallel.
 #include <nni/experiment/instances_inl.hpp>

@@ -16,7 +16,8 @@ struct Worker : std::enable_shared_from_this<Worker> {
 
 }  // namespace
 
-TEST_CASE("owner: the object is stopped with its last owner, and lives until its last operation ends", "[core][owner]") {
+TEST_CASE("owner: the object is stopped with its last owner, and lives until its last operation ends",
+          "[core][owner]") {
   int stops = 0;
   std::weak_ptr<Worker> alive;
   std::shared_ptr<Worker> operation;

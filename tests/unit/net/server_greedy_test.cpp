@@ -13,7 +13,8 @@ using nni_test::RawAnswer;
 using nni_test::RawHttp;
 using nni_test::turns;
 
-CO_TEST_CASE("server: a client that fills all connections with half-sent requests makes room for another", "[net][server]") {
+CO_TEST_CASE("server: a client that fills all connections with half-sent requests makes room for another",
+             "[net][server]") {
   net::ServerOptions options;
   options.max_connections = 20;
   const auto server = net::Server::create(ctx.executor(), options);

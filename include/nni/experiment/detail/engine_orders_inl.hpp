@@ -33,7 +33,7 @@ NNI_LAZY_BODY void Engine::adopt(const std::vector<JobReport>& reports) {
       if (report.state == JobReport::State::ended || report.state == JobReport::State::unknown) {
         if (report.state == JobReport::State::unknown) {
           report.end.kind = EndKind::lost;
-          if (report.end.message.empty()) report.end.message = "the platform does not know it any more";
+          if (report.end.message.empty()) report.end.message = "the platform no longer knows this run";
         }
         const bool lost = report.state == JobReport::State::unknown;
         JobEnded end(report.run, report.end, report.ended == TimePoint{} ? now() : report.ended);
