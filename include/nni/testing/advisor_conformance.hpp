@@ -21,11 +21,11 @@
 
 namespace nni::testing {
 
-/// What the suite tries an advisor with.
+/// Inputs of the suite for advisors.
 struct AdvisorSetup {
-  SearchSpace space{};      ///< what it can search, at least `trials` configurations; empty: one number
-  std::size_t trials = 20;  ///< trials that the longest case orders
-  Duration limit = std::chrono::seconds(30);  ///< for one case; an order that does not come is noticed by it
+  SearchSpace space{};                        ///< search space with at least `trials` configurations; empty: one number
+  std::size_t trials = 20;                    ///< number of trials in the longest case
+  Duration limit = std::chrono::seconds(30);  ///< timeout of one case, which detects missing orders
 };
 
 namespace detail {
@@ -41,7 +41,7 @@ class AdvisorSuite {
   void run() {
     one(2, "orders", &AdvisorSuite::orders);
     one(3, "trials", &AdvisorSuite::trials);
-    one(4, "cancelled reader", &AdvisorSuite::reader_is_cancelled);
+    one(4, "canceled reader", &AdvisorSuite::reader_is_cancelled);
     one(4, "kills", &AdvisorSuite::kills);
     one(5, "stop", &AdvisorSuite::stops);
   }
@@ -129,15 +129,15 @@ class AdvisorSuite {
     co_await std::move(nothing);
     auto listening = is_quiet(advisor);
     const bool quiet = co_await std::move(listening);
-    report_.check(2, "a request for nothing orders nothing", quiet);
+    report_.check(2, "a request for zero trials orders none", quiet);
     auto asking = request(advisor, 3);
     co_await std::move(asking);
     auto more = request(advisor, 2);
     co_await std::move(more);
     auto taking = take(advisor, 5);
     const std::vector<NewTrial> all = co_await std::move(taking);
-    report_.check(
-        2, "what was requested is ordered, or there is an end", all.size() == 5 || ended_, std::to_string(all.size()));
+    report_.check(2, "all requested trials are ordered, or there are no more", all.size() == 5 || ended_,
+                  std::to_string(all.size()));
     std::set<ParameterId> ids;
     bool fits = true;
     for (const NewTrial& trial : all) {
@@ -176,7 +176,7 @@ class AdvisorSuite {
       auto ending = end(advisor, trial, order.front(), status, value);
       co_await std::move(ending);
     }
-    report_.check(3, "trials with and without results leave it able to go on", ordered == setup_.trials,
+    report_.check(3, "it continues after trials with and without results", ordered == setup_.trials,
                   std::to_string(ordered) + " orders of " + std::to_string(setup_.trials));
   }
 
@@ -191,7 +191,7 @@ class AdvisorSuite {
     auto taking = take(advisor, 3 - seen);
     const std::vector<NewTrial> rest = co_await std::move(taking);
     report_.check(
-        4, "a cancelled next_order loses no order", seen + rest.size() == 3 || ended_, std::to_string(rest.size()));
+        4, "a canceled next_order loses no order", seen + rest.size() == 3 || ended_, std::to_string(rest.size()));
   }
 
   awaitable<void> kills(A& advisor, Context&) {
@@ -202,13 +202,13 @@ class AdvisorSuite {
     if (order.empty()) co_return;
     auto ending = end(advisor, 1, order.front(), TrialJobStatus::user_canceled, std::nullopt);
     co_await std::move(ending);
-    // Whatever comes now, an order for a trial that nobody has heard of is a mistake.
+    // Any order is valid now, except one for an unknown trial.
     auto more = request(advisor, 1);
     co_await std::move(more);
     auto next = advisor.next_order();
     const Order answer = co_await std::move(next);
     const auto* kill = std::get_if<KillTrial>(&answer);
-    report_.check(4, "an order to kill names a trial that was there", kill == nullptr || kill->trial == TrialId{1});
+    report_.check(4, "an order to kill names a known trial", kill == nullptr || kill->trial == TrialId{1});
   }
 
   awaitable<void> stops(A& advisor, Context& context) {
@@ -217,7 +217,7 @@ class AdvisorSuite {
     const SteadyPoint before = context.clock().steady_now();
     auto stopping = advisor.stop();
     co_await std::move(stopping);
-    report_.check(5, "stop returns within the context's limit, also with orders that nobody took",
+    report_.check(5, "stop returns within the context's limit, also with orders that were not taken",
                   context.clock().steady_now() - before < context.shutdown_limit());
     stopped_ = true;
   }
@@ -225,19 +225,19 @@ class AdvisorSuite {
   const std::function<A()>& make_;
   AdvisorSetup setup_;
   ConformanceReport& report_;
-  bool ended_ = false;    // the advisor said that there is nothing more
-  bool stopped_ = false;  // the case has stopped it
+  bool ended_ = false;    // the advisor reported that it has no more trials
+  bool stopped_ = false;  // the case has stopped the advisor
 };
 
 }  // namespace detail
 
-/// Checks the promises of `nni::Advisor` that can be seen from outside, for any advisor.
+/// Checks the observable promises of `nni::Advisor` for any advisor.
 ///
 /// Each case starts a fresh advisor and stops it. The checks carry the numbers of the promises.
 ///
-/// @param make   makes an advisor that was not started
+/// @param make   returns an advisor that was not started
 /// @param setup  search space and number of trials
-/// @returns      what was found
+/// @returns      the results of all checks
 template <Advisor A>
 [[nodiscard]] ConformanceReport check_advisor(const std::function<A()>& make, AdvisorSetup setup = {}) {
   ConformanceReport report;

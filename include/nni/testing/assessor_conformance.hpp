@@ -16,13 +16,13 @@
 
 namespace nni::testing {
 
-/// What the suite may expect of an assessor.
+/// Expectations of the suite for assessors.
 struct AssessorSetup {
-  /// It compares values with each other only, so that the same curves upside down are judged alike when the direction
-  /// is turned as well. False for one that compares with a fixed number.
+  /// The assessor only compares values with each other, so that negated curves get the same verdicts in the opposite
+  /// direction. False for an assessor that compares with a fixed number.
   bool symmetric = true;
-  std::size_t trials = 12;  ///< how many made-up trials it sees
-  std::size_t steps = 20;   ///< intermediate results of each
+  std::size_t trials = 12;  ///< number of simulated trials
+  std::size_t steps = 20;   ///< number of intermediate results of each trial
 };
 
 namespace detail {
@@ -47,7 +47,7 @@ class AssessorSuite {
 
   static RunId run_of(std::size_t trial) { return RunId{TrialId{trial + 1}, 0}; }
 
-  // A curve that falls; the level differs from trial to trial, so that some are clearly worse than others.
+  // A decreasing curve; its level differs between trials, so that some are clearly worse than others.
   [[nodiscard]] Curve curve(std::size_t trial, double sign = 1.0) const {
     CounterRandom random(seed(3), ParameterId{trial});
     const double level = 4.0 * random.uniform();
@@ -57,7 +57,7 @@ class AssessorSuite {
     return values;
   }
 
-  // Shows a history from its first value to all of them, each time in fresh memory; one letter per verdict.
+  // Assesses all prefixes of a history, each in newly allocated memory; returns one letter per verdict.
   static std::string watch(A& assessor, RunId run, const Curve& values) {
     std::string verdicts;
     for (std::size_t count = 1; count <= values.size(); ++count) {
@@ -158,7 +158,7 @@ class AssessorSuite {
                   expected + "and " + seen);
   }
 
-  // The last ones of trials that run side by side, three at a time, are alive when the manager ends.
+  // Of trials that run three at a time, the last ones are alive when the manager ends.
   void resumes_with_live_runs() {
     constexpr std::size_t beside = 3;
     const std::size_t alive = (setup_.trials - 1) / beside * beside;
@@ -200,13 +200,12 @@ class AssessorSuite {
 
 }  // namespace detail
 
-/// Checks the promises of `nni::Assessor` that can be seen from outside, for any assessor.
+/// Checks the observable promises of `nni::Assessor` for any assessor.
 ///
 /// The checks carry the numbers of the promises.
 ///
-/// @param make   makes an assessor that was not started; all of them have equal settings
-/// @param setup  what to expect
-/// @returns      what was found
+/// @param make   returns a new assessor that was not started, always with the same settings
+/// @returns      the results of all checks
 template <Assessor A>
 [[nodiscard]] ConformanceReport check_assessor(const std::function<A()>& make, const AssessorSetup& setup = {}) {
   ConformanceReport report;

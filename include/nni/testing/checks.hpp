@@ -8,7 +8,7 @@
 
 namespace nni::testing {
 
-/// One thing that a conformance suite looked at.
+/// A check of a conformance suite.
 class Check {
  public:
   Check() = default;
@@ -20,12 +20,12 @@ class Check {
       : promise(number), name(std::move(expectation)), kept(kept_it), detail(std::move(seen)) {}
 
   int promise = 0;     ///< number in the comment of the concept
-  std::string name;    ///< what was expected, as a sentence
+  std::string name;    ///< the expectation, as a sentence
   bool kept = false;   ///< the expectation held
-  std::string detail;  ///< what was seen instead
+  std::string detail;  ///< the observed value
 };
 
-/// What a conformance suite found, independent of any test framework.
+/// The results of a conformance suite, independent of any test framework.
 ///
 /// With Catch2: `INFO(report.to_string()); CHECK(report.passed());`
 class ConformanceReport {
@@ -34,16 +34,16 @@ class ConformanceReport {
 
   /// Records one check.
   /// @param promise  its number in the comment of the concept; 0: none of them
-  /// @param name     what was checked
-  /// @param kept     how it went
-  /// @param detail   what was seen instead
+  /// @param name     the expectation
+  /// @param kept     the expectation held
+  /// @param detail   the observed value
   void check(int promise, std::string name, bool kept, std::string detail = {}) {
     checks_.emplace_back(promise, std::move(name), kept, std::move(detail));
   }
 
-  /// Runs one case; an exception that leaves it is recorded as a broken promise instead of ending the suite.
-  /// @param promise  the promise that the case is about
-  /// @param name     what the case does, as a few words
+  /// Runs one case; records an exception of the case as a broken promise.
+  /// @param promise  number of the promise under test
+  /// @param name     of the case, in a few words
   /// @param body     called once without arguments; records its own checks
   template <class Body>
   void run_case(int promise, const std::string& name, Body body) {
@@ -54,17 +54,17 @@ class ConformanceReport {
     }
   }
 
-  /// Everything that was looked at, in order.
+  /// Returns all checks, in order.
   [[nodiscard]] const std::vector<Check>& checks() const noexcept { return checks_; }
 
-  /// True when something was checked and every promise was kept.
+  /// Returns true if there were checks and every promise was kept.
   [[nodiscard]] bool passed() const noexcept {
     for (const Check& check : checks_)
       if (!check.kept) return false;
     return !checks_.empty();
   }
 
-  /// The broken promises, one per line, or a line that says how many were kept.
+  /// Returns the broken promises, one per line, or a line with the number of checks.
   [[nodiscard]] std::string to_string() const {
     std::string text;
     for (const Check& check : checks_)

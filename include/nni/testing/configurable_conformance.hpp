@@ -14,16 +14,16 @@
 
 namespace nni::testing {
 
-/// A key of a configurable service, with one value that it takes and one that it refuses.
+/// A key of a configurable service, with a valid and an invalid value.
 struct MetadataExample {
-  std::string key;          ///< one that the service lists
-  boost::json::value good;  ///< taken
-  boost::json::value bad;   ///< refused
+  std::string key;          ///< a key that the service lists
+  boost::json::value good;  ///< a valid value
+  boost::json::value bad;   ///< an invalid value
 };
 
 namespace detail {
 
-/// The text of the ConfigError that a call ends with; empty when it does not.
+/// Returns the text of the ConfigError that a call throws; empty if it throws none.
 template <class F>
 std::string refusal_of(const F& function) {
   try {
@@ -39,7 +39,7 @@ std::string refusal_of(const F& function) {
 
 /// Checks promises 10 to 13 of `nni::ConfigurableService`.
 ///
-/// @param make      makes a service that has not been started
+/// @param make      returns a service that was not started
 /// @param examples  one for each of its keys
 template <ConfigurableService S>
 [[nodiscard]] ConformanceReport check_configurable_service(
@@ -51,15 +51,15 @@ template <ConfigurableService S>
     const std::string& key = example.key;
     report.check(10, "the key " + key + " is listed", std::find(keys.begin(), keys.end(), key) != keys.end());
     boost::json::value before;
-    report.check(13, "the value of " + key + " is told before anything was set",
+    report.check(13, "the value of " + key + " is reported before any change",
                  detail::refusal_of([&] { before = service.get_cluster_metadata(key); }).empty());
     report.check(11, "a value of " + key + " is accepted",
                  detail::refusal_of([&] { service.set_cluster_metadata(key, example.good); }).empty());
     const boost::json::value after = service.get_cluster_metadata(key);
-    report.check(11, "a value of " + key + " changes what is told", after != before);
+    report.check(11, "a value of " + key + " changes the reported value", after != before);
     S other = make();
     const std::string again = detail::refusal_of([&] { other.set_cluster_metadata(key, after); });
-    report.check(11, "what is told under " + key + " is accepted, and means the same",
+    report.check(11, "the reported value of " + key + " is accepted, and means the same",
                  again.empty() && other.get_cluster_metadata(key) == after, again);
     const std::string refused = detail::refusal_of([&] { service.set_cluster_metadata(key, example.bad); });
     report.check(12, "a wrong value of " + key + " is a ConfigError that names the key",

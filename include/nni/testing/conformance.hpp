@@ -17,18 +17,18 @@
 
 namespace nni::testing {
 
-/// Checks the promises of `nni::TrainingService` that can be seen from outside, for any service.
+/// Checks the observable promises of `nni::TrainingService` for any service.
 ///
-/// Each case makes a fresh service, starts it, and cleans it up, on a thread of its own. The checks carry the numbers of
-/// the promises; those of messages are the numbers of `nni::TrialChannel`, and say so. A service that does not return
-/// within `ServiceTrials::limit` has broken the promise that it was to keep then. It is cancelled; if that does not help,
-/// what is left of its case stays behind until the end of the process, and the suite ends there.
+/// Each case creates a service, starts it, and cleans it up, on a separate thread. The checks carry the numbers of
+/// the promises; those of messages are the numbers of `nni::TrialChannel`, with its name. A service that does not return
+/// within `ServiceTrials::limit` breaks the promise under test. It is canceled; if it does not react,
+/// its case is leaked until the end of the process, and the suite ends there.
 ///
-/// @param make    makes a service that is ready to be started
-/// @param trials  how to make trials for it
-/// @param again   makes another service on the platform, and in the directory, of the one that was made last, as the next
-///                manager of an experiment does; absent: no case looks for runs that outlive their manager
-/// @returns       what was found
+/// @param make    returns a service that is ready to be started
+/// @param trials  trials for it
+/// @param again   returns another service on the same platform, and in the same directory, as the last one, like the next
+///                manager of an experiment; absent: no tests of runs that outlive their manager
+/// @returns       the results of all checks
 template <TrainingService S>
 [[nodiscard]] ConformanceReport check_training_service(
     const std::function<S()>& make, const ServiceTrials& trials, const std::function<S()>& again = {}) {
@@ -57,7 +57,7 @@ template <TrainingService S>
   one("same run twice", &detail::check_same_run_twice<S>);
   one("cancel", &detail::check_cancels<S>);
   if (trials.exits_when_stopped) one("exit on request", &detail::check_exit_on_request<S>);
-  one("cancelled reader", &detail::check_cancelled_reader<S>);
+  one("canceled reader", &detail::check_cancelled_reader<S>);
   one("many runs", &detail::check_many<S>);
   one("in flight", &detail::check_in_flight<S>);
   if (trials.outage) one("outage", &detail::check_outage<S>);
@@ -66,7 +66,7 @@ template <TrainingService S>
     one("send", &detail::check_send<S>);
     if (trials.reports) {
       one("messages", &detail::check_messages<S>);
-      one("cancelled reader of messages", &detail::check_cancelled_message_reader<S>);
+      one("canceled reader of messages", &detail::check_cancelled_message_reader<S>);
       one("settle", &detail::check_settles<S>);
     }
   }

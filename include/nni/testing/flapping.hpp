@@ -17,19 +17,19 @@
 
 namespace nni::testing {
 
-/// Whether a platform is away, and what it refused meanwhile. Shared by a test and its `Flapping` service.
+/// The availability of a simulated platform, and counts of rejected requests. Shared by a test and its `Flapping` service.
 struct Outage {
-  bool away = false;         ///< nothing can be started, stopped or asked
-  bool accepts = false;      ///< a submission is accepted nevertheless, and then deferred (`EndKind::deferred`)
-  std::size_t starts = 0;    ///< submissions that were refused or deferred
-  std::size_t cancels = 0;   ///< cancellations that were refused
-  std::size_t requests = 0;  ///< questions about resources that were refused
+  bool away = false;         ///< the platform is unavailable: no starts, stops or queries
+  bool accepts = false;      ///< accept a submission nevertheless, and then defer it (`EndKind::deferred`)
+  std::size_t starts = 0;    ///< rejected or deferred submissions
+  std::size_t cancels = 0;   ///< rejected cancellations
+  std::size_t requests = 0;  ///< rejected queries of resources
 };
 
-/// A training service whose platform is away whenever a test says so: each submission is refused with
-/// `Errc::connection_lost` or deferred, each cancellation and each question about resources is refused. What runs goes on.
+/// A training service with simulated outages of its platform: each submission is rejected with
+/// `Errc::connection_lost` or deferred, each cancellation and query of resources is rejected. Live runs continue.
 ///
-/// It shows what an experiment makes of an outage, for any service whose own platform cannot be made to fail.
+/// It tests the reaction of an experiment to outages, for services whose own platform cannot be made to fail.
 ///
 /// @tparam S  the service that does the work
 template <TrainingService S>
@@ -38,17 +38,17 @@ class Flapping {
   using role = nni::role::training_service;
   using mount_type = typename S::mount_type;
   static constexpr std::string_view platform = S::platform;
-  static constexpr bool ends_come_last = nni::ends_come_last<S>;  ///< as the service says
+  static constexpr bool ends_come_last = nni::ends_come_last<S>;  ///< as for the service
 
-  /// @param service  does the work
-  /// @param outage   says when the platform is away
+  /// @param service  the wrapped service
+  /// @param outage   controls the availability
   Flapping(S service, std::shared_ptr<Outage> outage)
       : service_(std::move(service)), outage_(std::move(outage)), own_(std::make_unique<Own>()) {}
 
-  /// @name What a training service has: passed on, unless the platform is away.
+  /// @name Operations of a training service: forwarded, unless the platform is away.
   /// @{
 
-  /// Returns those of the service.
+  /// Returns the capabilities of the service.
   [[nodiscard]] Capabilities capabilities() const noexcept { return service_.capabilities(); }
 
   awaitable<void> start(Context& context) {
@@ -74,9 +74,9 @@ class Flapping {
     co_return co_await std::move(work);
   }
 
-  awaitable<void> cancel_trial_job(RunId run, StopReason why) {
+  awaitable<void> cancel_trial_job(RunId run, StopReason reason) {
     refuse_if_away(outage_->cancels);
-    return service_.cancel_trial_job(run, why);
+    return service_.cancel_trial_job(run, reason);
   }
 
   awaitable<JobEvent> next_event() {
@@ -93,28 +93,28 @@ class Flapping {
   awaitable<void> clean_up() { return service_.clean_up(); }
   /// @}
 
-  /// @name What it may have beside that.
+  /// @name Optional operations of a training service.
   /// @{
 
-  /// Passes `directory` and `id` on.
+  /// Forwards `directory` and `id`.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id)
     requires UsesExperimentDirectory<S>
   {
     service_.set_experiment_directory(directory, id);
   }
-  /// Passes `life` and `can_resume` on.
+  /// Forwards `life` and `can_resume`.
   void set_experiment_life(const std::string& life, bool can_resume)
     requires UsesExperimentLife<S>
   {
     service_.set_experiment_life(life, can_resume);
   }
-  /// Passes `listener` on.
+  /// Forwards `listener`.
   void on_trouble(TroubleListener listener)
     requires ReportsTrouble<S>
   {
     service_.on_trouble(std::move(listener));
   }
-  /// Passes the end of `run` on.
+  /// Forwards the end of `run`.
   void recorded(RunId run)
     requires ReleasesRecordedRuns<S>
   {

@@ -14,10 +14,10 @@
 
 namespace nni::testing {
 
-/// A clock whose time stands still until a test moves it; models `Clock`.
+/// A clock that a test advances manually; models `Clock`.
 ///
-/// The time is moved from outside of the context that the sleepers run on, by `advance` or `run`. Work on other
-/// threads (`async::offload`) does not hold the time back; a test that needs both waits for that work first.
+/// Call `advance` or `run` from outside of the sleepers' context. Work on other
+/// threads (`async::offload`) does not delay the time; a test that needs both waits for that work first.
 /// @code
 /// ManualClock clock;
 /// Runtime runtime(RuntimeOptions{.clock = clock});
@@ -26,11 +26,11 @@ namespace nni::testing {
 /// @endcode
 class ManualClock {
  public:
-  /// @param start  wall time at the beginning
+  /// @param start  initial wall time
   explicit ManualClock(TimePoint start = from_epoch_ms(1'700'000'000'000));
 
-  /// @param context  where the sleepers run
-  /// @param start    wall time at the beginning
+  /// @param context  of the sleepers
+  /// @param start    initial wall time
   explicit ManualClock(boost::asio::io_context& context, TimePoint start = from_epoch_ms(1'700'000'000'000))
       : ManualClock(start) {
     attach(context);
@@ -40,37 +40,37 @@ class ManualClock {
   ManualClock& operator=(const ManualClock&) = delete;
   ~ManualClock();
 
-  /// Says where the sleepers run; needed before the time is moved, not for sleeping.
+  /// Sets the context of the sleepers; required before the first advance, not for sleeping.
   void attach(boost::asio::io_context& context) noexcept { context_ = &context; }
 
-  /// Wall time: it moves with the steady time.
+  /// Returns the wall time, which advances with the steady time.
   [[nodiscard]] TimePoint now() const noexcept {
     return start_ + std::chrono::floor<std::chrono::milliseconds>(steady_now().time_since_epoch());
   }
 
-  /// Steady time.
+  /// Returns the steady time.
   [[nodiscard]] SteadyPoint steady_now() const noexcept;
 
-  /// Suspends until a test has moved the time to the deadline.
-  /// @throws boost::system::system_error  `operation_aborted` when cancelled; no sleeper is left then
+  /// Suspends until a test has advanced the time to the deadline.
+  /// @throws boost::system::system_error  `operation_aborted` when canceled; the sleeper is removed then
   [[nodiscard]] awaitable<void> sleep_until(SteadyPoint deadline);
 
-  /// Moves the time, stopping at each deadline on the way: wakes its sleepers and runs the context until nothing
-  /// is ready, so that what they do happens at their time, and new sleepers take part.
-  /// @param span  zero or more
+  /// Advances the time, stopping at each deadline on the way: resumes its sleepers and runs the context until nothing
+  /// is ready, so that their work happens at the right time, and new sleepers are included.
+  /// @param span  >= 0
   void advance(Duration span);
 
-  /// Moves the time to the earliest deadline and runs what it wakes.
-  /// @returns false when nobody sleeps
+  /// Advances the time to the earliest deadline and runs the resumed sleepers.
+  /// @returns false if there are no sleepers
   bool advance_to_next();
 
-  /// Runs the context until nothing is ready; the time stands still.
+  /// Runs the context until nothing is ready, without advancing the time.
   void settle();
 
-  /// Runs an awaitable to completion; whenever nothing is ready, the time jumps to the earliest deadline. While
-  /// nobody sleeps it waits for other threads and devices.
+  /// Runs an awaitable to completion; whenever nothing is ready, advances the time to the earliest deadline. Without
+  /// sleepers it waits for other threads and devices.
   /// @returns its result
-  /// @throws  what the work throws
+  /// @throws  any exception of the work
   template <class T>
   T run(awaitable<T> work) {
     auto outcome = std::make_shared<async::detail::Outcome<T>>();
@@ -78,10 +78,10 @@ class ManualClock {
     return outcome->take();
   }
 
-  /// Coroutines that sleep now.
+  /// Returns the number of sleepers.
   [[nodiscard]] std::size_t sleepers() const noexcept;
 
-  /// The earliest deadline of a sleeper.
+  /// Returns the earliest deadline of a sleeper.
   [[nodiscard]] std::optional<SteadyPoint> next_deadline() const;
 
  private:

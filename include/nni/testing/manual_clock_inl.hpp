@@ -16,14 +16,14 @@
 
 namespace nni::testing {
 
-/// Shared with the sleepers: a context may destroy them after the clock.
+/// Shared with the sleepers, which a context may destroy after the clock.
 struct ManualClock::State {
-  // Other threads may ask for the time.
+  // Other threads may read the time.
   std::atomic<Duration::rep> elapsed{0};
   std::map<SteadyPoint, async::detail::WaitList> moments;
   std::size_t sleeping = 0;
 
-  /// One sleeper; leaves nothing behind however its sleep ends.
+  /// A registered sleeper; unregisters itself however its sleep ends.
   struct Sleeper {
     Sleeper(std::shared_ptr<State> owner, SteadyPoint until) : state(std::move(owner)), deadline(until) {
       ++state->sleeping;
@@ -68,7 +68,7 @@ NNI_INLINE awaitable<void> ManualClock::sleep_until(SteadyPoint deadline) {
 }
 
 NNI_INLINE void ManualClock::settle() {
-  if (context_ == nullptr) throw Error{Errc::internal, "ManualClock: attach a context before moving the time"};
+  if (context_ == nullptr) throw Error{Errc::internal, "ManualClock: attach a context before advancing the time"};
   do {
     context_->restart();
   } while (context_->poll() > 0);
@@ -81,7 +81,7 @@ NNI_INLINE void ManualClock::wake(SteadyPoint deadline) {
 }
 
 NNI_INLINE void ManualClock::advance(Duration span) {
-  if (span < Duration::zero()) throw Error{Errc::internal, "ManualClock: time does not go back"};
+  if (span < Duration::zero()) throw Error{Errc::internal, "ManualClock: the time cannot go backwards"};
   settle();
   const SteadyPoint target = steady_now() + span;
   for (auto next = next_deadline(); next && *next <= target; next = next_deadline()) {

@@ -16,11 +16,11 @@
 
 namespace nni::testing {
 
-/// What the suite may ask of a scheduler.
+/// Inputs of the suite for schedulers.
 struct SchedulerSetup {
-  ResourceSnapshot idle{};                ///< machines on which nothing runs; empty: two machines with two devices each
-  std::vector<ResourceRequest> wishes{};  ///< empty: don't care, none, one device, two devices, and far too many
-  std::size_t endless = 200;              ///< a scheduler that places so many runs counts as one without a limit
+  ResourceSnapshot idle{};                ///< idle machines; empty: two machines with two devices each
+  std::vector<ResourceRequest> wishes{};  ///< requests; empty: any, none, one device, two devices, and far too many
+  std::size_t endless = 200;              ///< number of placements after which a scheduler counts as unlimited
 };
 
 namespace detail {
@@ -71,7 +71,7 @@ class SchedulerSuite {
   }
 
  private:
-  // Goes through the same made-up history with two schedulers.
+  // Runs the same simulated history with two schedulers.
   void answers_equally() {
     S one = make_();
     S other = make_();
@@ -104,8 +104,7 @@ class SchedulerSuite {
     check_reason(at_rest);
     if (!std::holds_alternative<Placement>(at_rest)) {
       const PlacementResult again = fresh.place(wish, setup_.idle);
-      report_.check(
-          1, "a refusal that is asked for again is the same", to_text(again) == to_text(at_rest), to_text(again));
+      report_.check(1, "a repeated request gets the same refusal", to_text(again) == to_text(at_rest), to_text(again));
       return;
     }
     ResourceSnapshot busy = setup_.idle;
@@ -128,26 +127,26 @@ class SchedulerSuite {
     for (const Placement& placed : all) check_shape(wish, placed);
     const bool endless = all.size() == setup_.endless;
     if (wish.gpus.value_or(0) > 0)
-      report_.check(4, "devices that were handed out are taken: " + to_text(wish) + " come to an end", !endless);
+      report_.check(4, "allocated devices are reserved, so placements are limited: " + to_text(wish), !endless);
     if (endless) return;
 
     const PlacementResult full = scheduler.place(wish, setup_.idle);
-    report_.check(2, to_text(wish) + " waits for what is taken, as it will be free again",
+    report_.check(2, to_text(wish) + " waits for reserved devices, which will be free again",
                   std::holds_alternative<Wait>(full), to_text(full));
     check_reason(full);
     scheduler.release(all.front());
     const std::vector<Placement> refilled = fill(scheduler, wish);
-    report_.check(
-        4, "what is released fits once more: " + to_text(wish), refilled.size() == 1, std::to_string(refilled.size()));
+    report_.check(4, "a released placement is free again: " + to_text(wish), refilled.size() == 1,
+                  std::to_string(refilled.size()));
 
     S resumed = make_();
     for (const Placement& placed : all) resumed.hold(placed);
     const PlacementResult held = resumed.place(wish, setup_.idle);
-    report_.check(
-        4, "what was told by hold is taken: " + to_text(wish), std::holds_alternative<Wait>(held), to_text(held));
+    report_.check(4, "a placement passed to hold is reserved: " + to_text(wish), std::holds_alternative<Wait>(held),
+                  to_text(held));
     for (const Placement& placed : all) resumed.release(placed);
     const std::size_t again = fill(resumed, wish).size();
-    report_.check(4, "what was held and released is free: " + to_text(wish), again == all.size(),
+    report_.check(4, "a placement that was held and released is free: " + to_text(wish), again == all.size(),
                   std::to_string(again) + " of " + std::to_string(all.size()));
   }
 
@@ -177,7 +176,7 @@ class SchedulerSuite {
           std::any_of(node->gpus.begin(), node->gpus.end(), [&](const GpuDevice& one) { return one.index == device; });
     const std::set<int> different(devices.begin(), devices.end());
     report_.check(
-        5, "it has as many different devices as were asked for: " + to_text(wish),
+        5, "it has as many different devices as requested: " + to_text(wish),
         placed.gpus && different.size() == static_cast<std::size_t>(*wish.gpus) && devices.size() == different.size() &&
             (known || devices.empty()),
         to_text(PlacementResult(placed)));
@@ -187,7 +186,7 @@ class SchedulerSuite {
     if (std::holds_alternative<Placement>(answer)) return;
     const auto* wait = std::get_if<Wait>(&answer);
     const std::string& reason = wait != nullptr ? wait->reason : std::get<Impossible>(answer).reason;
-    report_.check(3, "a refusal says why, with numbers", reason.find_first_of("0123456789") != std::string::npos,
+    report_.check(3, "a refusal has a reason with numbers", reason.find_first_of("0123456789") != std::string::npos,
                   to_text(answer));
   }
 
@@ -199,13 +198,12 @@ class SchedulerSuite {
 
 }  // namespace detail
 
-/// Checks the promises of `nni::Scheduler` that can be seen from outside, for any scheduler.
+/// Checks the observable promises of `nni::Scheduler` for any scheduler.
 ///
 /// The checks carry the numbers of the promises.
 ///
-/// @param make   makes a scheduler that has placed nothing; all of them have equal settings
-/// @param setup  machines and wishes to try
-/// @returns      what was found
+/// @param make   returns a new scheduler without placements, always with the same settings
+/// @returns      the results of all checks
 template <Scheduler S>
 [[nodiscard]] ConformanceReport check_scheduler(const std::function<S()>& make, SchedulerSetup setup = {}) {
   ConformanceReport report;

@@ -28,10 +28,10 @@
 
 namespace nni::testing {
 
-/// What the suite works with.
+/// Inputs of the suite for storages.
 struct StorageSetup {
-  std::filesystem::path scratch{};  ///< a directory of this machine for files to send; empty: a temporary one
-  std::size_t large = 1 << 20;      ///< bytes of the file that is replaced while others read it
+  std::filesystem::path scratch{};  ///< local directory for files to upload; empty: a temporary one
+  std::size_t large = 1 << 20;      ///< size in bytes of the file that is replaced during reads
 };
 
 namespace detail {
@@ -68,7 +68,7 @@ class StorageSuite {
     });
   }
 
-  // Each case has a directory of its own in the storage, which is removed behind it.
+  // Each case has a separate directory in the storage, which is removed afterwards.
   awaitable<void> guarded(S& storage, Context& context, awaitable<void> (StorageSuite::*body)(S&, Context&)) {
     auto opening = storage.open(context);
     co_await std::move(opening);
@@ -167,7 +167,7 @@ class StorageSuite {
     report_.check(1, "an upload that fails leaves the destination as it was", back == "kept", back);
   }
 
-  // Reads a file again and again while another one is put in its place.
+  // Reads a file repeatedly while it is replaced.
   awaitable<void> replaces_whole(S& storage, Context& context) {
     auto first = send(storage, local("large", std::string(setup_.large, 'a')), "large");
     co_await std::move(first);
@@ -186,7 +186,7 @@ class StorageSuite {
     auto all = group.join();
     co_await std::move(all);
     if (failure) std::rethrow_exception(failure);
-    report_.check(1, "who reads while a file is replaced sees the old one or the new one, whole", !torn);
+    report_.check(1, "a read during a replacement returns the old or the new file, complete", !torn);
   }
 
   awaitable<void> watch(S& storage, const bool& replaced, bool& torn) {
@@ -195,7 +195,7 @@ class StorageSuite {
       auto reading = whole(storage, "large");
       const std::string seen = co_await std::move(reading);
       if (seen.size() != setup_.large || seen.front() != seen.back()) torn = true;
-      // A storage that never suspends would not let the upload go on.
+      // A storage that never suspends would block the upload.
       auto turn = boost::asio::post(executor, boost::asio::use_awaitable);
       co_await std::move(turn);
     }
@@ -287,14 +287,14 @@ class StorageSuite {
 
 }  // namespace detail
 
-/// Checks the promises of `nni::Storage` that can be seen from outside, for any storage.
+/// Checks the observable promises of `nni::Storage` for any storage.
 ///
-/// It works below the directory `conformance` of the storage and removes it behind each case. The checks carry the
+/// It uses the directory `conformance` of the storage and removes it after each case. The checks carry the
 /// numbers of the promises.
 ///
-/// @param make   makes a storage that is not open; all of them share one place
+/// @param make   returns a storage that is not open, always at the same place
 /// @param setup  local files and sizes
-/// @returns      what was found
+/// @returns      the results of all checks
 template <Storage S>
 [[nodiscard]] ConformanceReport check_storage(const std::function<S()>& make, StorageSetup setup = {}) {
   ConformanceReport report;

@@ -23,17 +23,17 @@
 
 namespace nni::testing {
 
-/// How the suite plays the trial of a transport. The functions get what `environment` said, block, and are called by
-/// several threads.
+/// The simulated trial of the suite for transports. The functions receive the result of `environment`, block, and are
+/// called from several threads.
 struct TransportTrial {
-  /// Reports these values, in order, as a trial would; returns when the trial could go on.
+  /// Reports these values, in order, as a trial would; returns when the trial could continue.
   std::function<void(const EnvironmentVariables&, const std::vector<Metric>&)> report{};
-  std::function<void(const EnvironmentVariables&)> report_garbage{};  ///< reports something that is no value
-  /// Asks for the parameters of a phase and waits for them; absent where the transport brings none.
+  std::function<void(const EnvironmentVariables&)> report_garbage{};  ///< reports an unreadable value
+  /// Requests the parameters of a phase and waits for them; absent if the transport does not deliver parameters.
   std::function<Parameters(const EnvironmentVariables&, unsigned phase)> ask{};
-  bool waits = true;                          ///< `report` returns when the values are acknowledged, not before
-  bool multi_phase = true;                    ///< a running trial can be sent further parameters
-  Duration limit = std::chrono::seconds(20);  ///< for one case; what never comes is noticed by it
+  bool waits = true;                          ///< `report` returns only after the values are acknowledged
+  bool multi_phase = true;                    ///< a running trial accepts further parameters
+  Duration limit = std::chrono::seconds(20);  ///< timeout of one case, which detects missing messages
 };
 
 namespace detail {
@@ -51,7 +51,7 @@ class TransportSuite {
       one(4, "values", &TransportSuite::values);
       one(2, "acknowledge", &TransportSuite::acknowledges);
       one(3, "settle", &TransportSuite::settles);
-      one(4, "cancelled reader", &TransportSuite::reader_is_cancelled);
+      one(4, "canceled reader", &TransportSuite::reader_is_cancelled);
       one(5, "garbage", &TransportSuite::garbage);
       if (trial_.ask) one(9, "parameters", &TransportSuite::parameters);
       if (trial_.ask && trial_.multi_phase) one(6, "phases", &TransportSuite::phases);
@@ -61,15 +61,15 @@ class TransportSuite {
   }
 
  private:
-  // What a case works on.
+  // The objects of a case.
   class Case {
    public:
-    Case(Context& around, T what, Store files)
-        : context(around), transport(std::move(what)), store(std::move(files)), trials(around) {}
+    Case(Context& around, T tested, Store files)
+        : context(around), transport(std::move(tested)), store(std::move(files)), trials(around) {}
     Context& context;
     T transport;
     Store store;
-    async::task_group trials;  // what happens meanwhile
+    async::task_group trials;  // concurrent actions of trials
   };
   static constexpr RunId first{TrialId{3}, 0};
   static constexpr RunId second{TrialId{4}, 2};
@@ -96,7 +96,7 @@ class TransportSuite {
     }
     auto closing = here.transport.close();
     co_await std::move(closing);
-    // Whatever a case that failed has left waiting.
+    // Ends whatever a failed case has left waiting.
     try {
       if (failure) here.trials.cancel();
       auto ending = here.trials.join();
@@ -109,7 +109,7 @@ class TransportSuite {
     if (failure) std::rethrow_exception(failure);
   }
 
-  // What the session does before it submits a run.
+  // The actions of the experiment before it submits a run.
   awaitable<EnvironmentVariables> begin(Case& here, RunId run) {
     TrialJobForm form;
     form.run = run;
@@ -148,7 +148,7 @@ class TransportSuite {
     done = true;
   }
 
-  // Longer than an answer takes that comes too early.
+  // Long enough to detect an early answer.
   static awaitable<void> moment(Case& here) { return here.context.clock().sleep_for(std::chrono::milliseconds(50)); }
 
   awaitable<TrialMessage> take(Case& here, bool acknowledge = true) {
@@ -165,7 +165,7 @@ class TransportSuite {
     if constexpr (TrialChannel<T>) {
       auto beginning = begin(here, first);
       const EnvironmentVariables environment = co_await std::move(beginning);
-      report_.check(8, "a trial is told where to report", !environment.empty());
+      report_.check(8, "a trial gets an address to report to", !environment.empty());
     } else {
       report_.check(8, "the environment of a run stays the same",
                     here.transport.environment(first) == here.transport.environment(first));
@@ -220,7 +220,7 @@ class TransportSuite {
     }
     auto mistaken = moment(here);
     co_await std::move(mistaken);
-    report_.check(2, "an unknown receipt is ignored: it is no error and answers nobody",
+    report_.check(2, "an unknown receipt is ignored: it is no error and acknowledges no message",
                   refused.empty() && answered == before, refused);
     auto answering = here.transport.acknowledge(message.receipt);
     co_await std::move(answering);
@@ -241,7 +241,7 @@ class TransportSuite {
     const TrialMessage heard = co_await std::move(hearing);
     report_.check(4, "the first value comes first", heard.metric.sequence == 0);
     if (trial_.waits) {
-      // Its other value has been sent when the first was taken, or is answered like any late one.
+      // Its other value was sent when the first was taken, or is acknowledged like any late one.
       auto last = take(here);
       co_await std::move(last);
       auto written = here.trials.join();
@@ -275,7 +275,7 @@ class TransportSuite {
     std::vector<TrialMessage> heard;
     const SteadyPoint until = here.context.clock().steady_now() + trial_.limit / 2;
     for (int round = 0; heard.size() < 3 && here.context.clock().steady_now() < until; ++round) {
-      // The first rounds end with nothing, the others when something may just have come.
+      // The first rounds are canceled without a message, the others when one may just have arrived.
       if (round == 2) here.trials.spawn(report(here, environment, intermediates(first, 0, 3)));
       try {
         auto limited = async::with_timeout(here.transport.next_message(), std::chrono::milliseconds(5));
@@ -295,7 +295,7 @@ class TransportSuite {
     co_await std::move(ending);
     bool complete = true;
     for (std::uint32_t index = 0; index < 3; ++index) complete = complete && heard[index].metric.sequence == index;
-    report_.check(4, "a cancelled next_message loses nothing", complete);
+    report_.check(4, "a canceled next_message loses nothing", complete);
   }
 
   awaitable<void> garbage(Case& here) {
@@ -311,7 +311,8 @@ class TransportSuite {
     }
     auto ending = here.trials.join();
     co_await std::move(ending);
-    report_.check(5, "what cannot be understood is told, and costs no value", heard == "0.5 garbage 1.5 ", heard);
+    report_.check(
+        5, "unreadable content is delivered as garbage, and loses no value", heard == "0.5 garbage 1.5 ", heard);
   }
 
   awaitable<void> nonsense(Case& here, EnvironmentVariables environment) {
@@ -395,7 +396,7 @@ class TransportSuite {
     }
     auto ending = here.trials.join();
     co_await std::move(ending);
-    report_.check(11, "what a run reported to nobody is delivered to the next manager", seen[1] && seen[2] && settled);
+    report_.check(11, "values reported without a manager are delivered to the next one", seen[1] && seen[2] && settled);
   }
 
   const std::function<T()>& make_;
@@ -406,14 +407,14 @@ class TransportSuite {
 
 }  // namespace detail
 
-/// Checks the promises of `nni::TrialChannel` and `nni::MetricTransportOver` that can be seen from outside. Of a
-/// transport that leaves the messages to the service, only opening and closing can be.
+/// Checks the observable promises of `nni::TrialChannel` and `nni::MetricTransportOver`. For a
+/// transport that leaves the messages to the service, only opening and closing.
 ///
-/// Each case makes a fresh transport and storage. The checks carry the numbers of the promises.
+/// Each case creates a transport and a storage. The checks carry the numbers of the promises.
 ///
-/// @param make        makes a transport that is ready to be opened
-/// @param make_store  makes a storage that is empty
-/// @param trial       plays the trial
+/// @param make        returns a transport that is ready to be opened
+/// @param make_store  returns an empty storage
+/// @param trial       simulates the trial
 template <class T, Storage Store>
 [[nodiscard]] ConformanceReport check_metric_transport(
     const std::function<T()>& make, const std::function<Store()>& make_store, const TransportTrial& trial) {

@@ -15,11 +15,11 @@
 
 namespace nni::testing {
 
-/// What the suite tries a tuner with.
+/// Inputs of the suite for tuners.
 struct TunerSetup {
-  SearchSpace space{};      ///< what it can search; empty: one with numbers, integers, choices and a conditional branch
-  SearchSpace other{};      ///< another one for `update_search_space`; empty: the same keys with other limits
-  std::size_t rounds = 40;  ///< suggestions per case
+  SearchSpace space{};      ///< search space; empty: one with numbers, integers, choices and a conditional branch
+  SearchSpace other{};      ///< second space, for `update_search_space`; empty: the same keys with other limits
+  std::size_t rounds = 40;  ///< number of suggestions per case
 };
 
 namespace detail {
@@ -60,25 +60,25 @@ class TunerSuite {
     return outcome;
   }
 
-  // A made-up result that follows from k alone.
+  // A simulated result that is a function of k.
   static TrialOutcome good(std::uint64_t k, Parameters parameters) {
     const double value = std::abs(static_cast<double>(k * 37 % 101) - 50.0);
     return outcome_of(k, std::move(parameters), TrialJobStatus::succeeded, value);
   }
 
-  // A suggestion that does not fit, as text; empty for one that does.
+  // Returns a suggestion that does not fit, as text; empty for one that does.
   static std::string misfit(const SearchSpace& space, const std::optional<Parameters>& answer) {
     if (!answer) return "nothing";
     return space.to_point(*answer) ? std::string() : answer->text();
   }
 
-  void check_fit(int promise, const std::string& what, const SearchSpace& space,
+  void check_fit(int promise, const std::string& expectation, const SearchSpace& space,
                  const std::optional<Parameters>& answer) {
     const std::string seen = misfit(space, answer);
-    if (!seen.empty()) report_.check(promise, what, false, seen);
+    if (!seen.empty()) report_.check(promise, expectation, false, seen);
   }
 
-  // One after the other, each with its result; the texts of the suggestions, and the outcomes for a resume.
+  // Sequential trials with results; returns the texts of the suggestions, and the outcomes for a resume.
   std::vector<std::string> one_by_one(T& tuner, std::uint64_t from, std::uint64_t to,
                                       std::vector<TrialOutcome>* history = nullptr) {
     std::vector<std::string> texts;
@@ -123,16 +123,16 @@ class TunerSuite {
     std::uint64_t k = 0;
     std::optional<Parameters> answer = tuner.generate(ParameterId{k});
     for (; answer && k < 200; answer = tuner.generate(ParameterId{k})) {
-      check_fit(3, "what it suggests until the end fits the space", small, answer);
+      check_fit(3, "every suggestion until the end fits the space", small, answer);
       tuner.observe(good(k++, std::move(*answer)));
     }
     report_.check(3, "a space of six configurations gives at least one", k > 0);
     if (answer) return;
     const bool still = !tuner.generate(ParameterId{k});
-    report_.check(3, "after nothing there is nothing more, until the next result", still);
+    report_.check(3, "after an empty suggestion there are no more until the next result", still);
     tuner.observe(outcome_of(k, Parameters("{\"a\":1,\"b\":true}"), TrialJobStatus::succeeded, 0.5));
     const std::optional<Parameters> more = tuner.generate(ParameterId{k});
-    if (more) check_fit(3, "what it has after the next result fits the space", small, more);
+    if (more) check_fit(3, "a suggestion after the next result fits the space", small, more);
   }
 
   void takes_every_outcome() {
@@ -150,7 +150,7 @@ class TunerSuite {
       const auto& [status, value] = ends[k % ends.size()];
       tuner.observe(outcome_of(k, std::move(*answer), status, value));
     }
-    report_.check(4, "after trials that failed, were stopped or have no value it goes on", seen.empty(), seen);
+    report_.check(4, "it continues after trials that failed, were stopped or have no value", seen.empty(), seen);
   }
 
   void takes_any_order() {
@@ -162,7 +162,7 @@ class TunerSuite {
       std::vector<TrialOutcome> in_flight;
       for (int one = 0; one < 8; ++one, ++next) {
         std::optional<Parameters> answer = tuner.generate(ParameterId{next});
-        // It may want a result before it goes on, but nothing flies before the first of a batch.
+        // It may need a result before it continues, but no trial is running before the first one of a batch.
         if (!answer && one > 0) continue;
         if (seen = misfit(setup_.space, answer); !seen.empty()) break;
         in_flight.push_back(good(next, std::move(*answer)));
@@ -170,7 +170,7 @@ class TunerSuite {
       for (std::size_t at = in_flight.size(); at-- > 0;) tuner.observe(in_flight[at]);
     }
     if (seen.empty()) seen = misfit(setup_.space, tuner.generate(ParameterId{next}));
-    report_.check(4, "after results in any order it goes on", seen.empty(), seen);
+    report_.check(4, "it continues after results in any order", seen.empty(), seen);
   }
 
   void follows_the_space() {
@@ -209,7 +209,7 @@ class TunerSuite {
     for (const TrialOutcome& outcome : history) resumed.observe(outcome);
     const std::vector<std::string> seen = one_by_one(resumed, before, setup_.rounds);
     report_.check(
-        6, "after a resume suggestion k is what it would have been", expected == seen, difference(expected, seen));
+        6, "after a resume suggestion k is the same as without", expected == seen, difference(expected, seen));
   }
 
   static std::string difference(const std::vector<std::string>& one, const std::vector<std::string>& other) {
@@ -225,13 +225,12 @@ class TunerSuite {
 
 }  // namespace detail
 
-/// Checks the promises of `nni::Tuner` that can be seen from outside, for any tuner.
+/// Checks the observable promises of `nni::Tuner` for any tuner.
 ///
-/// The checks carry the numbers of the promises. It takes about ten times `setup.rounds` suggestions.
+/// The checks carry the numbers of the promises. It requests about ten times `setup.rounds` suggestions.
 ///
-/// @param make   makes a tuner that was not started; all of them have equal settings and the same seed
-/// @param setup  search spaces to try
-/// @returns      what was found
+/// @param make   returns a new tuner that was not started, always with the same settings and seed
+/// @returns      the results of all checks
 template <Tuner T>
 [[nodiscard]] ConformanceReport check_tuner(const std::function<T()>& make, TunerSetup setup = {}) {
   ConformanceReport report;

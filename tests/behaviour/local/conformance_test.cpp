@@ -75,7 +75,7 @@ TEST_CASE("local: keeps the promises of a training service", "[local][conformanc
   CHECK(report.passed());
   // Only a keeper outlives its manager.
   const bool adopts = std::any_of(report.checks().begin(), report.checks().end(), [](const testing::Check& check) {
-    return check.name == "adopt finds a run by its name alone, and it goes on";
+    return check.name == "adopt finds a run by its name alone, and the run continues";
   });
   CHECK(adopts == (launch == platforms::Launch::keeper));
   for (const Place& place : places) CHECK(place.processes().empty());

@@ -158,7 +158,7 @@ CO_TEST_CASE("nni-keeper: stop ends the trials that a dead manager left, and the
   CHECK(place.processes().empty());
   CHECK(place.keeper() == 0);
   CHECK(status.status == 1);
-  CHECK(status.text.find("no keeper runs") != std::string::npos);
+  CHECK(status.text.find("no keeper is running") != std::string::npos);
 }
 
 CO_TEST_CASE("nni-keeper: one that is told to end starts nothing more for its manager, and ends with its trials",

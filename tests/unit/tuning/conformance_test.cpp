@@ -100,8 +100,8 @@ TEST_CASE("the suite names the promise that a tuner breaks", "[tuning][conforman
   CHECK_THAT(seen_of(Fault::ends_for_a_moment), Catch::Contains("promise 3 broken"));
   CHECK_THAT(seen_of(Fault::wants_a_value), Catch::Contains("promise 4 broken"));
   CHECK_THAT(seen_of(Fault::tires_of_failures),
-             Catch::Contains("promise 4 broken: after trials that failed, were stopped or have no value it goes on"));
-  CHECK_THAT(seen_of(Fault::wants_order), Catch::Contains("promise 4 broken: after results in any order it goes on"));
+             Catch::Contains("promise 4 broken: it continues after trials that failed, were stopped or have no value"));
+  CHECK_THAT(seen_of(Fault::wants_order), Catch::Contains("promise 4 broken: it continues after results in any order"));
   CHECK_THAT(seen_of(Fault::keeps_old_space), Catch::Contains("promise 5 broken"));
   CHECK_THAT(seen_of(Fault::counts_calls), Catch::Contains("promise 6 broken"));
 }

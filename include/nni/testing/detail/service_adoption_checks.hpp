@@ -16,7 +16,7 @@ inline std::vector<Intent> intents_of(RunId first, RunId second) {
   return intents;
 }
 
-/// The one answer for a run; none, or more, is an unknown run.
+/// Returns the only answer for a run; none, or several, give an unknown run.
 inline JobReport answer_for(RunId run, const std::vector<JobReport>& reports) {
   JobReport answer;
   int count = 0;
@@ -35,11 +35,11 @@ awaitable<void> check_adopts_unknown(ServiceCase<S>& here) {
   const JobReport six = answer_for(run_of(6), reports);
   here.check(8, each, reports.size() == 2 && five.run == run_of(5) && six.run == run_of(6),
              std::to_string(reports.size()) + " answers to 2");
-  here.check(8, "what never ran is not told to run",
+  here.check(8, "a run that never started is not reported as running",
              five.state != JobReport::State::running && six.state != JobReport::State::running);
 }
 
-/// A run that outlives its manager, of which the next one knows no more than the name.
+/// A run that outlives its manager; the next one knows only its name.
 template <class S>
 awaitable<void> check_adopts_running(ServiceCase<S>& here) {
   if (!here.service().capabilities().survives_manager) co_return;
@@ -50,17 +50,17 @@ awaitable<void> check_adopts_running(ServiceCase<S>& here) {
   auto starting = here.start();
   co_await std::move(starting);
 
-  const std::string found = "adopt finds a run by its name alone, and it goes on";
+  const std::string found = "adopt finds a run by its name alone, and the run continues";
   here.expect(8, found);
   here.heard(run).expected = true;
   auto adopting = here.service().adopt(intents_of(run, run_of(5)));
   const std::vector<JobReport> reports = co_await std::move(adopting);
   const JobReport answer = answer_for(run, reports);
   here.check(8, found, answer.run == run && answer.state == JobReport::State::running);
-  here.expect(8, "a run that was adopted can be cancelled");
+  here.expect(8, "an adopted run can be canceled");
   auto stopping = here.service().cancel_trial_job(run, StopReason::user);
   co_await std::move(stopping);
-  auto hearing = here.listen(1, 8, "the end of a run that was adopted is told");
+  auto hearing = here.listen(1, 8, "the end of an adopted run is reported");
   co_await std::move(hearing);
 }
 

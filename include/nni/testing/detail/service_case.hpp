@@ -19,33 +19,33 @@
 
 namespace nni::testing::detail {
 
-/// What was heard of one run.
+/// The events of one run.
 struct Heard {
   int started = 0;
   int ended = 0;
-  int deferred = 0;  // no end: the same run may be submitted again
+  int deferred = 0;  // not an end: the same run may be submitted again
   bool in_order = true;
-  bool expected = false;  // it was submitted, or is adopted
+  bool expected = false;  // it was submitted or adopted
   JobEnd end;
 };
 
 inline RunId run_of(std::uint64_t trial, std::uint32_t attempt = 0) { return RunId{TrialId{trial}, attempt}; }
 
-/// One case of the suite for services: a service, and what was heard of its runs.
+/// A case of the suite for services: a service, and the events of its runs.
 template <TrainingService S>
 class ServiceCase final : public SupervisedCase {
  public:
   using Body = awaitable<void> (*)(ServiceCase&);
 
-  /// What a case does.
+  /// The definition of a case.
   struct Plan {
     const char* name = "";
     Body body = nullptr;
-    bool starts = true;  // the service, before the body
+    bool starts = true;  // starts the service before the body
   };
 
-  ServiceCase(Plan plan, S made, std::function<S()> again, const ServiceTrials& how)
-      : SupervisedCase(plan.name, how.limit), trials(how), plan_(plan), again_(std::move(again)) {
+  ServiceCase(Plan plan, S made, std::function<S()> again, const ServiceTrials& given)
+      : SupervisedCase(plan.name, given.limit), trials(given), plan_(plan), again_(std::move(again)) {
     service_.emplace(std::move(made));
   }
 
@@ -58,7 +58,7 @@ class ServiceCase final : public SupervisedCase {
   S& service() { return *service_; }
   Heard& heard(RunId run) { return heard_[run]; }
 
-  /// All runs of which anything was heard, or should be.
+  /// Returns all runs with events, or with expected events.
   const std::map<RunId, Heard>& all_heard() const { return heard_; }
 
   awaitable<void> start() {
@@ -67,7 +67,7 @@ class ServiceCase final : public SupervisedCase {
     co_await std::move(starting);
   }
 
-  /// Hands a run over; whoever calls has said what is expected.
+  /// Submits a run; the caller has set the expectation.
   awaitable<JobId> order(TrialJobForm form, RunId run) {
     form.run = run;
     heard_[run].expected = true;
@@ -81,14 +81,14 @@ class ServiceCase final : public SupervisedCase {
     co_return co_await std::move(work);
   }
 
-  /// Submits a run that is stopped later, and waits until it has begun.
+  /// Submits a run that is stopped later, and waits for its start.
   awaitable<void> begin(RunId run) { return begin(trials.runs_until_stopped(run), run); }
 
-  /// Submits a run, and waits until it has begun.
+  /// Submits a run, and waits for its start.
   awaitable<void> begin(TrialJobForm form, RunId run) {
     auto submitting = submit(std::move(form), run);
     co_await std::move(submitting);
-    expect(4, "the start of a run is told");
+    expect(4, "the start of a run is reported");
     while (heard_[run].started == 0) {
       auto hearing = hear();
       co_await std::move(hearing);
@@ -101,9 +101,9 @@ class ServiceCase final : public SupervisedCase {
     note(event);
   }
 
-  /// Hears so many ends.
-  awaitable<void> listen(std::size_t ends, int promise, std::string what) {
-    expect(promise, std::move(what));
+  /// Waits for a number of ends.
+  awaitable<void> listen(std::size_t ends, int promise, std::string expectation) {
+    expect(promise, std::move(expectation));
     const std::size_t wanted = count_ends() + ends;
     while (count_ends() < wanted) {
       auto hearing = hear();
@@ -111,7 +111,7 @@ class ServiceCase final : public SupervisedCase {
     }
   }
 
-  /// Hears what comes within a moment. @returns false when nothing came
+  /// Handles the events of a short time. @returns false if there were none
   awaitable<bool> hear_for(Duration moment) {
     try {
       auto limited = async::with_timeout(service_->next_event(), moment);
@@ -124,9 +124,9 @@ class ServiceCase final : public SupervisedCase {
     co_return true;
   }
 
-  /// Listens a little longer than an event takes, so that one too many would be noticed.
+  /// Listens long enough to detect surplus events.
   awaitable<void> quiet() {
-    expect(6, "a cancelled next_event ends");
+    expect(6, "a canceled next_event ends");
     const SteadyPoint until = context().clock().steady_now() + std::chrono::milliseconds(50);
     while (context().clock().steady_now() < until) {
       auto hearing = hear_for(until - context().clock().steady_now());
@@ -143,15 +143,15 @@ class ServiceCase final : public SupervisedCase {
   /// Cleans up, once in a case.
   awaitable<void> clean() {
     cleaned_ = true;
-    expect(7, "clean_up ends what runs within the context's limit");
-    auto cleaning = service_->clean_up();  // the part of the case that this is has the same limit
+    expect(7, "clean_up ends live runs within the context's limit");
+    auto cleaning = service_->clean_up();  // this part of the case has the same timeout
     co_await std::move(cleaning);
     if (!trials.alive) co_return;
     const std::size_t left = trials.alive();
     check(7, "no trial runs after clean_up", left == 0, std::to_string(left) + " run");
   }
 
-  /// Lets the service go without a clean-up, as a manager that is killed, and makes the next one.
+  /// Abandons the service without a clean-up, like a killed manager, and creates the next one.
   void replace() {
     service_.reset();
     service_.emplace(again_());
@@ -187,10 +187,10 @@ class ServiceCase final : public SupervisedCase {
       if (!one.expected) strangers += to_string(run) + " ";
       if (one.started > 1 || one.ended > 1 || !one.in_order)
         wrong += to_string(run) + ": " + std::to_string(one.started) + " starts, " + std::to_string(one.ended) +
-                 " ends" + (one.in_order ? " " : ", a start behind an end ");
+                 " ends" + (one.in_order ? " " : ", a start after an end ");
     }
     check(4, "a run is started once at most and ended once, in that order", wrong.empty(), wrong);
-    check(4, "there are no events of runs that nobody submitted", strangers.empty(), strangers);
+    check(4, "there are no events of runs that were not submitted", strangers.empty(), strangers);
     if (cleaned_) co_return;
     auto cleaning = clean();
     co_await std::move(cleaning);

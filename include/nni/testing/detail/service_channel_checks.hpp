@@ -17,7 +17,7 @@
 
 namespace nni::testing::detail {
 
-/// What a service delivered of one run; a second delivery of the same value counts for nothing.
+/// The values that a service delivered for one run, without duplicates.
 class Delivered {
  public:
   void add(const TrialMessage& message, RunId run) {
@@ -66,14 +66,14 @@ awaitable<void> check_messages(ServiceCase<S>& here) {
   constexpr Receipt nobodys{0xffff'ffff'ffff};
   auto unknown = here.service().acknowledge(nobodys);
   co_await std::move(unknown);
-  auto hearing = here.listen(1, 4, "the end of each run is told");
+  auto hearing = here.listen(1, 4, "the end of each run is reported");
   co_await std::move(hearing);
   here.expect(3, "(TrialChannel) settling a run whose values were taken returns");
   auto settling = here.service().settle(run);
   co_await std::move(settling);
 }
 
-/// The first round ends with nothing, the others when something may just have come: as many as that takes.
+/// The first round is canceled without a message, the others when one may just have arrived.
 template <class S>
 awaitable<void> check_cancelled_message_reader(ServiceCase<S>& here) {
   const RunId run = run_of(1);
@@ -84,7 +84,7 @@ awaitable<void> check_cancelled_message_reader(ServiceCase<S>& here) {
       auto submitting = here.submit(here.trials.reports(run), run);
       co_await std::move(submitting);
     }
-    here.expect(4, "(TrialChannel) a cancelled next_message ends");
+    here.expect(4, "(TrialChannel) a canceled next_message ends");
     TrialMessage message;
     try {
       auto limited = async::with_timeout(here.service().next_message(), std::chrono::milliseconds(5));
@@ -97,7 +97,7 @@ awaitable<void> check_cancelled_message_reader(ServiceCase<S>& here) {
     auto answering = here.service().acknowledge(message.receipt);
     co_await std::move(answering);
   }
-  here.expect(4, "(TrialChannel) a cancelled next_message loses nothing");
+  here.expect(4, "(TrialChannel) a canceled next_message loses nothing");
   while (delivered.size() < values_of_a_trial) {
     auto taking = take_message(here, delivered, run);
     co_await std::move(taking);
@@ -113,7 +113,7 @@ awaitable<void> settle_and_say(ServiceCase<S>& here, RunId run, bool& done) {
 
 template <class S>
 awaitable<void> take_late(ServiceCase<S>& here, Delivered& delivered, RunId run, const bool& settled) {
-  // Longer than an answer takes that comes too early.
+  // Long enough to detect an early answer.
   auto waiting = here.context().clock().sleep_for(std::chrono::milliseconds(50));
   co_await std::move(waiting);
   here.check(3, "(TrialChannel) settling waits until the values of an ended run were taken", !settled);
@@ -123,20 +123,20 @@ awaitable<void> take_late(ServiceCase<S>& here, Delivered& delivered, RunId run,
   }
 }
 
-/// A run that ends before anybody has taken its values, if it does not wait for that.
+/// A run that ends before its values were taken, if it does not wait for that.
 template <class S>
 awaitable<void> check_settles(ServiceCase<S>& here) {
   const RunId run = run_of(1);
   Delivered delivered;
   auto submitting = here.submit(here.trials.reports(run), run);
   co_await std::move(submitting);
-  here.expect(6, "a cancelled next_event ends");
+  here.expect(6, "a canceled next_event ends");
   bool more = true;
   while (more && here.heard(run).ended == 0) {
     auto hearing = here.hear_for(std::chrono::milliseconds(50));
     more = co_await std::move(hearing);
   }
-  if (here.heard(run).ended == 0) co_return;  // a trial that waits for its answers
+  if (here.heard(run).ended == 0) co_return;  // a trial that waits for its acknowledgements
   here.expect(3, "(TrialChannel) settling returns when the values of an ended run were taken");
   bool settled = false;
   auto both = async::with_task_group([&](async::task_group& group) {
@@ -146,7 +146,7 @@ awaitable<void> check_settles(ServiceCase<S>& here) {
   co_await std::move(both);
 }
 
-/// Further parameters are queued, whatever the trial does.
+/// Further parameters are queued, independent of the trial.
 template <class S>
 awaitable<void> check_send(ServiceCase<S>& here) {
   if (!here.service().capabilities().multi_phase) co_return;

@@ -10,7 +10,7 @@
 
 namespace nni::testing::detail {
 
-/// Submits a run to a platform that is away. @returns what is wrong with the answer; empty: nothing
+/// Submits a run to an unavailable platform. @returns the problem of the answer; empty: none
 template <class S>
 awaitable<std::string> order_in_outage(ServiceCase<S>& here, RunId run) {
   const int deferred = here.heard(run).deferred;
@@ -34,7 +34,7 @@ awaitable<std::string> order_in_outage(ServiceCase<S>& here, RunId run) {
   co_return wrong;
 }
 
-/// A platform that can start nothing for a while, twice for the same run.
+/// An outage of the platform, twice for the same run.
 template <class S>
 awaitable<void> check_outage(ServiceCase<S>& here) {
   const RunId run = run_of(1);
@@ -43,7 +43,7 @@ awaitable<void> check_outage(ServiceCase<S>& here) {
   co_await std::move(beginning);
   here.trials.outage(true);
   const std::string answer =
-      "what the platform cannot start now is deferred with a reason, or refused with a transient error";
+      "a run that cannot start now is deferred with a reason, or rejected with a transient error";
   for (int times = 0; times < 2; ++times) {
     here.expect(3, answer);
     auto ordering = order_in_outage(here, run);
@@ -65,7 +65,7 @@ awaitable<void> check_outage(ServiceCase<S>& here) {
   const Heard& one = here.heard(run);
   here.check(3, again, one.started == 1 && one.ended == 1 && one.end.succeeded(),
              std::to_string(one.started) + " starts, " + std::to_string(one.ended) + " ends; " + text_of(one.end));
-  here.check(4, "what runs goes on while the platform can start nothing", here.heard(other).ended == 0,
+  here.check(4, "live runs continue while the platform can start nothing", here.heard(other).ended == 0,
              text_of(here.heard(other).end));
 }
 

@@ -20,7 +20,7 @@ inline std::string text_of(const JobEnd& end) {
          (end.why ? " on request: " + std::string(to_string(*end.why)) : std::string());
 }
 
-/// The kinds of end.
+/// Checks the kinds of end.
 template <class S>
 awaitable<void> check_ends(ServiceCase<S>& here) {
   const RunId good = run_of(1);
@@ -44,7 +44,7 @@ awaitable<void> check_ends(ServiceCase<S>& here) {
     co_await std::move(fourth);
     ++expected;
   }
-  auto hearing = here.listen(expected, 4, "the end of each run is told");
+  auto hearing = here.listen(expected, 4, "the end of each run is reported");
   co_await std::move(hearing);
   auto waiting = here.quiet();
   co_await std::move(waiting);
@@ -52,14 +52,14 @@ awaitable<void> check_ends(ServiceCase<S>& here) {
   const Heard& one = here.heard(good);
   here.check(4, "a run that succeeds is started once and ended once", one.started == 1 && one.ended == 1,
              std::to_string(one.started) + " starts, " + std::to_string(one.ended) + " ends");
-  here.check(4, "exit code 0 is told as such", one.end.succeeded(), text_of(one.end));
+  here.check(4, "exit code 0 is reported as such", one.end.succeeded(), text_of(one.end));
   const JobEnd& failed = here.heard(bad).end;
-  here.check(4, "a run that fails is not told as success", !failed.succeeded(), text_of(failed));
+  here.check(4, "a failed run is not reported as a success", !failed.succeeded(), text_of(failed));
   here.check(4, "a run that fails by itself is neither killed, nor lost, nor not started",
              failed.kind != EndKind::killed && failed.kind != EndKind::lost && failed.kind != EndKind::not_started,
              text_of(failed));
   if (here.trials.failure_code != 0)
-    here.check(4, "the exit code of a run is told",
+    here.check(4, "the exit code of a run is reported",
                failed.kind == EndKind::exited && failed.code == here.trials.failure_code, text_of(failed));
   if (here.trials.cannot_start) {
     const JobEnd& end = here.heard(never).end;
@@ -68,7 +68,7 @@ awaitable<void> check_ends(ServiceCase<S>& here) {
   if (here.trials.kills_itself) {
     constexpr int sigkill = 9;
     const JobEnd& end = here.heard(shot).end;
-    here.check(4, "a signal that the service did not send is told with its number",
+    here.check(4, "a signal that the service did not send is reported with its number",
                end.kind == EndKind::signalled && end.code == sigkill, text_of(end));
   }
 }
@@ -80,10 +80,10 @@ awaitable<void> check_variables(ServiceCase<S>& here) {
   form.environment["NNI_CONFORMANCE"] = "it's here";
   auto submitting = here.submit(std::move(form), run);
   co_await std::move(submitting);
-  auto hearing = here.listen(1, 4, "the end of each run is told");
+  auto hearing = here.listen(1, 4, "the end of each run is reported");
   co_await std::move(hearing);
   const JobEnd& end = here.heard(run).end;
-  here.check(3, "what runs has the variables of its form", end.succeeded(), text_of(end));
+  here.check(3, "a run has the variables of its form", end.succeeded(), text_of(end));
 }
 
 template <class S>
@@ -112,11 +112,11 @@ awaitable<void> check_same_run_twice(ServiceCase<S>& here) {
              text_of(here.heard(next).end));
 }
 
-/// Cancels a run whose end may have crossed the request.
+/// Cancels a run that may end concurrently.
 template <class S>
-awaitable<void> cancel_late(ServiceCase<S>& here, RunId run, StopReason why) {
+awaitable<void> cancel_late(ServiceCase<S>& here, RunId run, StopReason reason) {
   try {
-    auto stopping = here.service().cancel_trial_job(run, why);
+    auto stopping = here.service().cancel_trial_job(run, reason);
     co_await std::move(stopping);
   } catch (const Error& error) {
     if (error.code() != make_error_code(Errc::no_such_job)) throw;
@@ -131,22 +131,22 @@ awaitable<void> check_cancels(ServiceCase<S>& here) {
   here.expect(5, "cancel_trial_job returns when the request is accepted");
   auto stopping = here.service().cancel_trial_job(run, StopReason::early_stop);
   co_await std::move(stopping);
-  here.expect(5, "a run that is being stopped, or has ended, can be cancelled, or is Errc::no_such_job");
+  here.expect(5, "a run that is being stopped, or has ended, can be canceled, or is Errc::no_such_job");
   auto once_more = cancel_late(here, run, StopReason::early_stop);
   co_await std::move(once_more);
-  auto hearing = here.listen(1, 5, "the end of a run that was cancelled arrives as an event");
+  auto hearing = here.listen(1, 5, "the end of a canceled run arrives as an event");
   co_await std::move(hearing);
-  here.expect(5, "a run that is being stopped, or has ended, can be cancelled, or is Errc::no_such_job");
+  here.expect(5, "a run that is being stopped, or has ended, can be canceled, or is Errc::no_such_job");
   auto behind = cancel_late(here, run, StopReason::early_stop);
   co_await std::move(behind);
   auto waiting = here.quiet();
   co_await std::move(waiting);
   const JobEnd& end = here.heard(run).end;
   here.check(
-      4, "an end on request says so, and why",
+      4, "a requested end is reported with its reason",
       end.why == StopReason::early_stop && end.kind != EndKind::lost && end.kind != EndKind::not_started, text_of(end));
 
-  const std::string unknown = "cancelling an unknown run is Errc::no_such_job";
+  const std::string unknown = "canceling an unknown run is Errc::no_such_job";
   here.expect(5, unknown);
   std::string seen = "it was accepted";
   bool refused = false;
@@ -160,7 +160,7 @@ awaitable<void> check_cancels(ServiceCase<S>& here) {
   here.check(5, unknown, refused, seen);
 }
 
-/// A run that is told to stop and exits by itself: the manager decides by its exit code what becomes of the trial.
+/// A run that is stopped and exits on its own: the manager decides about the trial by its exit code.
 template <class S>
 awaitable<void> check_exit_on_request(ServiceCase<S>& here) {
   const RunId run = run_of(1);
@@ -176,30 +176,30 @@ awaitable<void> check_exit_on_request(ServiceCase<S>& here) {
   here.expect(5, "cancel_trial_job returns when the request is accepted");
   auto stopping = here.service().cancel_trial_job(run, StopReason::experiment_end);
   co_await std::move(stopping);
-  auto hearing = here.listen(1, 5, "the end of a run that was cancelled arrives as an event");
+  auto hearing = here.listen(1, 5, "the end of a canceled run arrives as an event");
   co_await std::move(hearing);
   const JobEnd& end = here.heard(run).end;
-  here.check(4, "a run that exits by itself on request is told with its exit code",
+  here.check(4, "a run that exits on its own on request is reported with its exit code",
              end.kind == EndKind::exited && end.code == 0, text_of(end));
   here.check(4, "and with the reason of the request", end.why == StopReason::experiment_end, text_of(end));
 }
 
-/// The first round ends with nothing, the others when something may just have come.
+/// The first round is canceled without an event, the others when one may just have arrived.
 template <class S>
 awaitable<void> check_cancelled_reader(ServiceCase<S>& here) {
   constexpr std::uint64_t rounds = 3;
   for (std::uint64_t round = 1; round <= rounds; ++round) {
-    here.expect(6, "a cancelled next_event ends");
+    here.expect(6, "a canceled next_event ends");
     auto hearing = here.hear_for(std::chrono::milliseconds(5));
     co_await std::move(hearing);
     auto submitting = here.submit(here.trials.succeeds(run_of(round)), run_of(round));
     co_await std::move(submitting);
   }
-  auto rest = here.listen(rounds - here.count_ends(), 6, "a cancelled next_event loses nothing");
+  auto rest = here.listen(rounds - here.count_ends(), 6, "a canceled next_event loses nothing");
   co_await std::move(rest);
   bool complete = true;
   for (const auto& [run, heard] : here.all_heard()) complete = complete && heard.started == 1 && heard.ended == 1;
-  here.check(6, "a cancelled next_event loses nothing", complete);
+  here.check(6, "a canceled next_event loses nothing", complete);
 }
 
 template <class S>
@@ -237,13 +237,13 @@ awaitable<void> cancel_all(ServiceCase<S>& here, async::task_group& group, std::
   co_return;
 }
 
-/// As many submissions at a time as the service says, and then cancellations.
+/// Concurrent submissions up to the limit of the service, and then cancellations.
 template <class S>
 awaitable<void> check_in_flight(ServiceCase<S>& here) {
   constexpr std::size_t enough = 8;
   const std::size_t most = std::min(here.service().capabilities().max_in_flight, enough);
   if (most < 2) co_return;
-  const std::string each = "as many runs are submitted and cancelled at a time as capabilities() says";
+  const std::string each = "as many runs are submitted and canceled at a time as capabilities() allows";
   here.expect(1, each);
   auto submitting = async::with_task_group([&](async::task_group& group) { return order_all(here, group, most); });
   co_await std::move(submitting);
@@ -257,7 +257,7 @@ awaitable<void> check_in_flight(ServiceCase<S>& here) {
   here.check(1, each, complete);
 }
 
-/// One run that has begun, and one that may not have.
+/// A run that has started, and one that may not have.
 template <class S>
 awaitable<void> check_clean_up(ServiceCase<S>& here) {
   auto beginning = here.begin(run_of(1));
@@ -274,12 +274,12 @@ awaitable<void> check_clean_up(ServiceCase<S>& here) {
     co_await std::move(limited);
     silent = false;
   } catch (const std::exception&) {
-    // Nothing came, or the service says that nothing will.
+    // No event arrived, or the service reports that there will be none.
   }
   here.check(7, silence, silent);
 }
 
-/// An experiment that cannot be opened cleans up what it never came to start.
+/// An experiment that cannot be opened cleans up a service that was never started.
 template <class S>
 awaitable<void> check_never_started(ServiceCase<S>& here) {
   auto cleaning = here.clean();

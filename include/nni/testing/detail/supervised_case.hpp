@@ -22,14 +22,14 @@
 
 namespace nni::testing::detail {
 
-/// One case of a suite, with a runtime and a thread of its own.
+/// A case of a suite, with its own runtime and thread.
 ///
-/// A policy that never returns is cancelled at the limit. One that does not listen to that, or blocks the executor, is
-/// left behind as it is, thread and all: nothing in it can be ended safely. Either way the report says what was awaited.
+/// A policy that never returns is canceled at the limit. One that does not react, or blocks the executor, is
+/// leaked together with its thread, because it cannot be ended safely. In both cases the report names the awaited call.
 class SupervisedCase {
  public:
-  /// @param name   of the case, for people
-  /// @param limit  for each of its two parts, and for a clean-up in it
+  /// @param name   readable name of the case
+  /// @param limit  timeout of each of its two parts, and of a clean-up in it
   SupervisedCase(std::string name, Duration limit)
       : name_(std::move(name)),
         limit_(limit),
@@ -40,10 +40,10 @@ class SupervisedCase {
   SupervisedCase& operator=(const SupervisedCase&) = delete;
   virtual ~SupervisedCase() = default;
 
-  /// Runs a case, and adds what it found.
-  /// @param one     the case; others may go on holding it after this returned
-  /// @param report  what was found comes here
-  /// @returns       false when it had to be given up
+  /// Runs a case, and adds its results to a report.
+  /// @param one     the case; may be shared beyond the return of this call
+  /// @param report  receives the results
+  /// @returns       false if it had to be abandoned
   static bool run(const std::shared_ptr<SupervisedCase>& one, ConformanceReport& report) {
     std::thread thread([one] { one->work(); });
     const bool ended = one->wait();
@@ -58,25 +58,25 @@ class SupervisedCase {
   }
 
  protected:
-  /// What the case does.
+  /// The body of the case.
   virtual awaitable<void> body() = 0;
-  /// What comes behind it, whatever became of it.
+  /// The clean-up after the body, whatever its outcome.
   virtual awaitable<void> finish() = 0;
   /// Called at the end of a case in which everything returned.
-  /// @param idle  nothing waits on the executor any more
+  /// @param idle  no work is left on the executor
   virtual void afterwards(bool idle) = 0;
 
-  /// The surroundings that the policy is given; its shutdown limit is the limit of the case.
+  /// Returns the context of the policy; its shutdown limit is the limit of the case.
   [[nodiscard]] Context& context() noexcept { return runtime_.context(); }
 
-  /// Says what the next call has to do: whatever goes wrong until the next time is a breach of that.
-  /// @param promise  its number
-  /// @param what     the expectation, as a sentence
-  void expect(int promise, std::string what) {
+  /// Sets the promise that any failure until the next call of this function breaks.
+  /// @param promise      its number
+  /// @param expectation  as a sentence
+  void expect(int promise, std::string expectation) {
     const std::lock_guard lock(mutex_);
     if (given_up_) throw Error(Errc::closed, "the suite has given up this case");
     promise_ = promise;
-    awaited_ = std::move(what);
+    awaited_ = std::move(expectation);
   }
 
   /// Records one check.
@@ -94,7 +94,7 @@ class SupervisedCase {
     return options;
   }
 
-  // Never destroyed: its thread, its pool, or what waits on its executor may still use it.
+  // Never destroyed: its thread, its pool, or coroutines on its executor may still use it.
   static void leave_behind(std::shared_ptr<SupervisedCase> one) {
     static std::mutex mutex;
     static auto* const left = new std::vector<std::shared_ptr<SupervisedCase>>();
@@ -102,17 +102,17 @@ class SupervisedCase {
     left->push_back(std::move(one));
   }
 
-  // @returns false when nobody waits for the case any more
+  // @returns false if the case was abandoned
   bool begin_part() {
     const std::lock_guard lock(mutex_);
     deadline_ = steady_now() + limit_;
     return !given_up_;
   }
 
-  void fail(const std::string& why) {
+  void fail(const std::string& reason) {
     const std::lock_guard lock(mutex_);
     failed_ = true;
-    found_.check(promise_, awaited_, false, "in the case \"" + name_ + "\": " + why);
+    found_.check(promise_, awaited_, false, "in the case \"" + name_ + "\": " + reason);
   }
 
   awaitable<void> whole() {
@@ -144,7 +144,7 @@ class SupervisedCase {
         if (!failed_) afterwards(idle_);
       }
     } catch (...) {
-      // Out of a handler that the policy has posted.
+      // Thrown by a handler that the policy has posted.
       fail(describe(std::current_exception()));
     }
     const std::lock_guard lock(mutex_);
@@ -152,7 +152,7 @@ class SupervisedCase {
     changed_.notify_all();
   }
 
-  // @returns false when the case was given up
+  // @returns false if the case was abandoned
   bool wait() {
     std::unique_lock lock(mutex_);
     while (steady_now() < deadline_ + patience_)
@@ -164,9 +164,9 @@ class SupervisedCase {
     if (ended_) return true;
     given_up_ = true;
     const std::string here = "in the case \"" + name_ + "\": no result within " + to_string(limit_);
-    const std::string end = "; the cases behind it were left out";
+    const std::string end = "; the following cases were skipped";
     if (answered_)
-      found_.check(promise_, awaited_, false, here + ", and it does not end when it is cancelled" + end);
+      found_.check(promise_, awaited_, false, here + ", and it does not end when it is canceled" + end);
     else
       found_.check(1, "no member blocks the executor", false, here + " where this was awaited: " + awaited_ + end);
     runtime_.io().stop();
@@ -181,7 +181,7 @@ class SupervisedCase {
 
   const std::string name_;
   const Duration limit_;
-  const Duration patience_;  // for what was cancelled to end, and for an executor to answer
+  const Duration patience_;  // timeout for canceled work to end, and for an executor to respond
   bool failed_ = false;      // of the thread of the case, like the next
   bool idle_ = false;
 
@@ -195,7 +195,7 @@ class SupervisedCase {
   bool answered_ = false;
   bool given_up_ = false;
 
-  Runtime runtime_;  // dies first: what is left on its executor may look at the others
+  Runtime runtime_;  // destroyed first: work that is left on its executor may access the other members
 };
 
 }  // namespace nni::testing::detail
