@@ -1,8 +1,8 @@
-// A program with a tuner of its own: a small evolution strategy that uses the library for its trials only.
+// A program with its own tuner: a small evolution strategy that uses the library only to run trials.
 //
-// It submits trials, listens to what they report, stops the hopeless ones early, and breeds from the best. The trials
-// are calls of a function here; with nni::platforms::Local and a command they would be processes, and nothing else
-// would change.
+// It submits trials, listens to their results, stops unpromising ones early, and breeds from the best. The trials
+// are calls of a function here; with nni::platforms::Local and a command they would be processes, without any other
+// change.
 
 #include <algorithm>
 #include <chrono>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int epochs = 12;
 
-/// The trial: a training whose loss comes down to that of its parameters, epoch by epoch.
+/// The trial: a simulated training whose loss converges to that of its parameters.
 void train(nni::TrialHandle& trial) {
   const double x = trial.parameter<double>("x");
   const double y = trial.parameter<double>("y");
@@ -44,7 +44,7 @@ struct Individual {
   double loss = 0;
 };
 
-/// Keeps the best of all, and breeds around them.
+/// The best trials, and new candidates near them.
 class Evolution {
  public:
   Individual child() {
@@ -62,7 +62,7 @@ class Evolution {
     if (parents_.size() > 4) parents_.resize(4);
   }
 
-  /// Null while no trial has succeeded.
+  /// Returns the best trial; null while no trial has succeeded.
   const Individual* best() const { return parents_.empty() ? nullptr : &parents_.front(); }
 
  private:
@@ -77,7 +77,7 @@ class Evolution {
 int main() try {
   nni::TrainingSession session{nni::TrainingSessionOptions{.concurrency = 4}, nni::platforms::InProcess{train}};
 
-  // Listeners are called by the session's thread. What it asks of the session there happens at once.
+  // Listeners are called on the session's thread; calls of the session from there take effect at once.
   double hopeless = 1e9;
   const nni::Subscription watching = session.add_trial_job_metric_listener([&](const nni::TrialJobMetric& metric) {
     const bool bad = metric.scalar() && *metric.scalar() > hopeless + 1;
@@ -119,7 +119,7 @@ int main() try {
   session.clean_up();
   const Individual* best = evolution.best();
   if (!best) {
-    std::cerr << "own_tuner: none of " << trials << " trials has a result; the first: " << problem << '\n';
+    std::cerr << "own_tuner: none of " << trials << " trials has a result; the first failure: " << problem << '\n';
     return EXIT_FAILURE;
   }
   std::cout << trials << " trials, " << stopped << " of them stopped early; best loss " << best->loss

@@ -16,7 +16,7 @@ namespace {
 
 std::string decompress(const std::filesystem::path& file) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> in(gzopen(file.c_str(), "rb"), &gzclose);
-  if (!in) throw std::runtime_error("cannot open " + file.string() + "; give the place of digits.csv.gz with --data");
+  if (!in) throw std::runtime_error("cannot open " + file.string() + "; set the path of digits.csv.gz with --data");
   std::string text;
   std::array<char, 65536> block{};
   int count = 0;

@@ -9,7 +9,7 @@ namespace digits {
 inline constexpr std::size_t pixels = 64;   ///< an image is 8 x 8
 inline constexpr std::size_t classes = 10;  ///< the digits 0 to 9
 
-/// Images and what they show.
+/// Images with their labels.
 struct Images {
   std::vector<float> values;        ///< `pixels` numbers in [0, 1] per image, row by row
   std::vector<std::size_t> labels;  ///< the digit of each image
@@ -18,7 +18,7 @@ struct Images {
   [[nodiscard]] const float* image(std::size_t index) const noexcept { return values.data() + index * pixels; }
 };
 
-/// What one training run may see: images to learn from and other images to measure with.
+/// The data of one training run: images for training and other images for measuring.
 struct Task {
   Images train;
   Images held_out;
@@ -30,11 +30,11 @@ struct Task {
 /// @throws std::runtime_error  when the file cannot be read or a line is not of this form; it names the line
 [[nodiscard]] Images read_images(const std::filesystem::path& file);
 
-/// Data for tuning: learn from 3/5 of the images, measure on 1/5. The test images are not in it, so nothing that a
-/// trial reports can depend on them.
+/// Returns the data for tuning: 3/5 of the images for training, 1/5 for measuring. The test images are excluded, so no
+/// result of a trial can depend on them.
 [[nodiscard]] Task tuning_task(const Images& all);
 
-/// Data for the one measurement at the end: learn from the 4/5 that tuning has seen, measure on the other 1/5.
+/// Returns the data for the final measurement: the 4/5 of the tuning for training, the other 1/5 for measuring.
 [[nodiscard]] Task test_task(const Images& all);
 
 }  // namespace digits

@@ -1,9 +1,9 @@
 /// @file
 /// nni-digits: tunes a network that reads handwritten digits, with trials as processes on this machine.
 ///
-/// Each trial is a run of `digits-trial` with other hyper-parameters; it reports the validation accuracy after every
-/// epoch. A tree-structured Parzen estimator chooses the hyper-parameters, the median rule stops what falls behind,
-/// SQLite keeps the records, and a keeper process owns the trials, so that they outlive this program. At the very
+/// Each trial is a run of `digits-trial` with other hyperparameters; it reports the validation accuracy after every
+/// epoch. A tree-structured Parzen estimator suggests the hyperparameters, the median rule stops unpromising trials,
+/// SQLite keeps the records, and a keeper process owns the trials, so that they outlive this program. At the
 /// end the best configuration is measured once on images that no trial has seen.
 
 #include <algorithm>
@@ -37,7 +37,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the command line says.
+/// The command line.
 struct Arguments {
   std::uint64_t trials = 40;
   std::size_t concurrency = 2;
@@ -54,7 +54,7 @@ struct Arguments {
 
 fs::path own_directory() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
-/// Standard output belongs to the results where they are asked for there.
+/// Leaves standard output to the results if they are requested there.
 int console_descriptor(const Arguments& arguments) { return arguments.json == "-" || arguments.csv == "-" ? 2 : 1; }
 
 void write_text(const std::string& where, const std::string& text) {
@@ -66,17 +66,17 @@ void write_text(const std::string& where, const std::string& text) {
   std::ofstream file(where);
   file << text;
   file.close();
-  if (!file) throw std::runtime_error("cannot write " + where + "; choose a place that is writable");
+  if (!file) throw std::runtime_error("cannot write " + where + "; choose a writable path");
 }
 
-/// A place that cannot be written is better said before an hour of tuning than after it.
+/// Detects an unwritable path before an hour of tuning rather than after it.
 void check_writable(const std::string& where) {
   if (where.empty() || where == "-") return;
   if (!std::ofstream(where, std::ios::app))
-    throw std::runtime_error("cannot write " + where + "; choose a place that is writable");
+    throw std::runtime_error("cannot write " + where + "; choose a writable path");
 }
 
-/// The summary with what the test came to, if there was one.
+/// Returns the summary with the result of the test, if there was one.
 std::string to_json(const nni::Summary& summary, const std::optional<digits::TestResult>& test) {
   std::string text = summary.to_json();
   if (test) text = "{\"test\":" + test->text + "," + text.substr(1);
@@ -86,7 +86,7 @@ std::string to_json(const nni::Summary& summary, const std::optional<digits::Tes
 void report(const nni::Summary& summary, const std::optional<digits::TestResult>& test, const Arguments& arguments) {
   if (test && console_descriptor(arguments) == 1)
     std::cout << "\ntest accuracy of the best configuration: " << nni::console::short_number(test->accuracy) << "\n  "
-              << test->wrong << " of " << test->images << " images that no trial has seen are read wrongly"
+              << test->wrong << " of " << test->images << " images that no trial has seen are misclassified"
               << std::endl;
   write_text(arguments.json, to_json(summary, test));
   write_text(arguments.csv, summary.to_csv());
@@ -104,7 +104,7 @@ int show(const Arguments& arguments) {
   return 0;
 }
 
-/// Log lines go into the experiment's directory, which exists as soon as there is something to say.
+/// Writes log lines to the experiment's directory, which exists before the first line.
 nni::LogSink log_file(const fs::path& directory) {
   const auto file = std::make_shared<std::ofstream>();
   return [file, directory](nni::LogLevel level, std::string_view module, std::string_view text) {
@@ -113,7 +113,7 @@ nni::LogSink log_file(const fs::path& directory) {
   };
 }
 
-/// The command that was given, for a shell, but for the options that say where and whether to resume.
+/// Returns the given command for a shell, with the options that select the directory and the resume replaced.
 std::string how_to_resume(const std::vector<std::string>& command, const fs::path& directory) {
   std::string text = digits::shell_word(command.front());
   for (std::size_t at = 1; at < command.size(); ++at) {
@@ -153,7 +153,7 @@ int tune(const std::vector<std::string>& command, const Arguments& arguments) {
        .how_to_resume = [&](const nni::ExperimentStart& start) { return how_to_resume(command, start.directory); }}});
   const nni::Summary summary = experiment.run();
 
-  // A stopped experiment will go on; measuring now would be looking at the test images twice.
+  // A stopped experiment will be resumed; measuring now would use the test images twice.
   const bool finished = summary.status == nni::ExperimentStatus::done;
   std::optional<digits::TestResult> test;
   if (finished && summary.best()) {
@@ -169,41 +169,41 @@ int tune(const std::vector<std::string>& command, const Arguments& arguments) {
 int main(int argc, char** argv) {
   CLI::App app("Tunes a network that reads handwritten digits, with trials as processes on this machine.");
   Arguments arguments;
-  app.add_option("--trials", arguments.trials, "trials in all")->check(CLI::Range(1, 1'000'000))->capture_default_str();
-  app.add_option("--concurrency", arguments.concurrency, "trials at the same time")
+  app.add_option("--trials", arguments.trials, "total number of trials")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--concurrency", arguments.concurrency, "number of concurrent trials")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--epochs", arguments.epochs, "epochs that a trial trains")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
+  app.add_option("--epochs", arguments.epochs, "epochs per trial")->check(CLI::Range(1, 10000))->capture_default_str();
   app.add_option("--dir", arguments.directory,
-                 "directory of the experiment; its last part is the id. A new one below nni-experiments if not given");
-  app.add_option("--if-exists", arguments.if_exists, "what to do with an experiment that is there already")
+                 "directory of the experiment; its last component is the id. Default: a new one below nni-experiments");
+  app.add_option("--if-exists", arguments.if_exists, "action if the experiment exists already")
       ->check(CLI::IsMember({"fail", "resume"}))
       ->capture_default_str();
-  app.add_option("--seed", arguments.seed, "of the tuner; a fresh one if not given");
-  app.add_option("--tuner", arguments.tuner, "what chooses the hyper-parameters")
+  app.add_option("--seed", arguments.seed, "seed of the tuner; default: random");
+  app.add_option("--tuner", arguments.tuner, "algorithm that suggests the hyperparameters")
       ->check(CLI::IsMember({"tpe", "random"}))
       ->capture_default_str();
-  app.add_flag("!--no-early-stop", arguments.early_stop, "let every trial train to its end");
+  app.add_flag("!--no-early-stop", arguments.early_stop, "train every trial to its end");
   app.add_option("--json", arguments.json, "write the summary as JSON to this file, - for standard output");
   app.add_option("--csv", arguments.csv, "write a table of all trials to this file, - for standard output");
-  app.add_option("--show", arguments.show, "start nothing, show what is known of the experiment in this directory");
+  app.add_option("--show", arguments.show, "show the experiment in this directory without starting anything");
   app.footer(
-      "Exit codes: 0, 1 when it was stopped before its end, 2 when it cannot run, above 100 for a wrong command line.");
+      "Exit codes: 0 for success, 1 if stopped before its end, 2 for an error, above 100 for an invalid command line.");
   CLI11_PARSE(app, argc, argv);
 
-  // Whoever reads the output may leave; the experiment goes on. A handler, because ignoring would be inherited.
+  // The reader of the output may exit; the experiment continues. A handler, because child processes inherit SIG_IGN.
   std::signal(SIGPIPE, [](int) {});
   try {
     check_writable(arguments.json);
     check_writable(arguments.csv);
     return arguments.show.empty() ? tune({argv, argv + argc}, arguments) : show(arguments);
   } catch (const nni::Error& problem) {
-    // The library names its own option; here it is one of the command line.
+    // The message of the library names its option; this one names those of the command line.
     if (problem.code() == nni::Errc::already_exists)
-      std::cerr << "nni-digits: there is an experiment in " << nni::printable(arguments.directory.string())
-                << " already; go on with it by --if-exists resume, look at it by --show, or choose another --dir\n";
+      std::cerr << "nni-digits: an experiment exists in " << nni::printable(arguments.directory.string())
+                << "; use --if-exists resume to resume it, --show to inspect it, or another --dir\n";
     else
       std::cerr << "nni-digits: " << problem.what() << '\n';
     return 2;

@@ -11,40 +11,40 @@
 
 namespace digits {
 
-/// What a hidden unit does with its input.
+/// Activation function of hidden units.
 enum class Activation { relu, tanh, sigmoid };
 
-/// `relu`, `tanh` or `sigmoid`; nothing for another name.
+/// Parses `relu`, `tanh` or `sigmoid`; nothing for another name.
 [[nodiscard]] std::optional<Activation> parse_activation(std::string_view name);
 
-/// Everything that decides how a network is trained; the first five are tuned.
+/// Settings of a training; the first five are tuned.
 struct Settings {
   double learning_rate = 1e-3;               ///< of Adam, at the start
   std::size_t hidden_units = 64;             ///< in each of the two hidden layers
   std::size_t batch_size = 32;               ///< images per step
   Activation activation = Activation::relu;  ///< of the hidden layers
-  double weight_decay = 1e-4;                ///< share of a weight that a step takes away, times the learning rate
-  std::size_t epochs = 60;                   ///< times that every image is seen
-  std::uint32_t seed = 1;                    ///< of the first weights and the order of images
+  double weight_decay = 1e-4;                ///< fraction of a weight that a step removes, times the learning rate
+  std::size_t epochs = 60;                   ///< number of passes over the images
+  std::uint32_t seed = 1;                    ///< seed of the initial weights and the order of images
 };
 
-/// One fully connected layer with what Adam remembers of it.
+/// A fully connected layer with the state of Adam.
 ///
-/// Weights lie input by input, so that the loops over outputs run over neighbouring numbers and the compiler can
-/// use vector instructions without reordering sums: equal settings give equal results.
+/// Weights lie input by input, so that the loops over outputs run over adjacent numbers and the compiler can
+/// vectorize without reordering sums: equal settings give equal results.
 struct Layer {
   Layer(std::size_t inputs, std::size_t outputs, std::mt19937& random);
 
   std::size_t inputs;
   std::size_t outputs;
-  /// The weights and, behind them, one bias per output.
+  /// The weights, followed by one bias per output.
   std::vector<float> parameters;
   std::vector<float> gradient;
   std::vector<float> mean;      ///< Adam's running mean of the gradient
   std::vector<float> variance;  ///< Adam's running mean of its square
 };
 
-/// A multilayer perceptron that tells digits apart, trained with Adam.
+/// A multilayer perceptron that classifies digits, trained with Adam.
 ///
 /// Two hidden layers, softmax and cross entropy at the end; decoupled weight decay; the learning rate falls to zero
 /// along half a cosine. Each epoch shows every image once, moved by up to half a pixel, because 1,000 images are few.

@@ -16,7 +16,7 @@
 
 namespace digits {
 
-/// What may be tuned, and within which limits.
+/// Returns the search space.
 inline nni::SearchSpace search_space() {
   return nni::SearchSpace{
       nni::loguniform("learning_rate", 1e-4, 3e-2), nni::randint("hidden_units", 16, 193),
@@ -24,8 +24,8 @@ inline nni::SearchSpace search_space() {
       nni::loguniform("weight_decay", 1e-4, 1.0)};
 }
 
-/// A tuner that is chosen when the program starts. An experiment knows its policies when it is compiled; a policy that
-/// holds one of several is all it takes to choose later.
+/// A tuner that is selected at run time. The policies of an experiment are fixed at compile time; a policy that
+/// holds one of several others defers the choice.
 class ChosenTuner {
  public:
   using role = nni::role::tuner;
@@ -62,13 +62,13 @@ class ChosenTuner {
 };
 static_assert(nni::Tuner<ChosenTuner>);
 
-/// Stops trials early, or never.
+/// An assessor that stops trials early, or never.
 class ChosenAssessor {
  public:
   using role = nni::role::assessor;
 
   explicit ChosenAssessor(bool stop_early) {
-    // The first epochs say little: a small learning rate starts slowly and may end well.
+    // The first epochs mean little: a small learning rate starts slowly and may end well.
     if (stop_early) assessor_ = nni::assessing::MedianStop{{.start_step = 5}};
   }
 

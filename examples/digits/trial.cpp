@@ -1,10 +1,10 @@
 /// @file
-/// digits-trial: trains one network on the digits and reports how well it tells them apart.
+/// digits-trial: trains one network on the digits and reports its accuracy.
 ///
 /// As a trial of an experiment it takes its parameters from the tuner, reports the validation accuracy after every
-/// epoch, and at the end once more as the final result. Started by hand it does the same and prints.
-/// `digits-trial --test` is for after the tuning: it learns from the training and validation images together and
-/// prints the accuracy on the test images, which nothing else ever reads.
+/// epoch, and at the end once more as the final result. Started manually it does the same and prints.
+/// `digits-trial --test` is for the end of the tuning: it trains on the training and validation images together and
+/// prints the accuracy on the test images, which nothing else reads.
 
 #include <cmath>
 #include <cstddef>
@@ -25,13 +25,14 @@
 
 namespace {
 
-/// The file that the build puts beside this program.
+/// Returns the file that the build copies next to this program.
 std::filesystem::path default_data() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "digits.csv.gz";
 }
 
-/// @param parameters  what the tuner chose; defaults hold for what is missing
-/// @throws nni::ConfigError  with everything that is out of range
+/// Reads the settings.
+/// @param parameters  the suggestion; defaults apply to missing ones
+/// @throws nni::ConfigError  with all values that are out of range
 digits::Settings read_settings(const nni::Parameters& parameters) {
   digits::Settings settings;
   nni::ProblemList problems;
@@ -63,7 +64,7 @@ digits::Settings read_settings(const nni::Parameters& parameters) {
   return settings;
 }
 
-/// Trains and reports; what an experiment runs.
+/// Trains and reports, as a trial of an experiment.
 void tune(const std::filesystem::path& data, const nni::Parameters& parameters, std::size_t epochs) {
   digits::Settings settings = read_settings(parameters);
   settings.epochs = epochs;
@@ -93,20 +94,20 @@ void test(const std::filesystem::path& data, const nni::Parameters& parameters, 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Trains a multilayer perceptron on handwritten digits; a trial of nni-digits, or by hand.");
+  CLI::App app("Trains a multilayer perceptron on handwritten digits, as a trial of nni-digits or manually.");
   std::filesystem::path data;
-  app.add_option("--data", data, "digits.csv.gz; beside this program if not given");
+  app.add_option("--data", data, "digits.csv.gz; default: next to this program");
   std::string given;
   app.add_option("--parameters", given,
                  "a JSON object with learning_rate, hidden_units, batch_size, activation and "
-                 "weight_decay; from the experiment if not given");
+                 "weight_decay; default: from the experiment");
   std::size_t epochs = digits::Settings{}.epochs;
-  app.add_option("--epochs", epochs, "times that every image is seen")
+  app.add_option("--epochs", epochs, "number of passes over the images")
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   bool on_test_images = false;
   app.add_flag(
-      "--test", on_test_images, "learn from training and validation images, print the accuracy on the test images");
+      "--test", on_test_images, "train on training and validation images, print the accuracy on the test images");
   CLI11_PARSE(app, argc, argv);
 
   try {

@@ -2,7 +2,7 @@
 //
 //   python_trial [PYTHON [TRIALS]]
 //
-// PYTHON is an interpreter with NNI 3.0, by default python3; scripts/install_python_nni.sh makes one and prints its path.
+// PYTHON is an interpreter with NNI 3.0, by default python3; scripts/install_python_nni.sh installs one and prints its path.
 
 #include <cstdint>
 #include <cstdlib>

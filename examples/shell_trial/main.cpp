@@ -1,4 +1,4 @@
-// Tunes a shell script: trial.sh, beside the program under the name shell_trial.sh.
+// Tunes a shell script: trial.sh, next to the program under the name shell_trial.sh.
 //
 //   shell_trial [TRIALS]
 
@@ -16,7 +16,7 @@
 #include <nni/platforms/local.hpp>
 
 int main(int argc, char** argv) try {
-  // Where no nni-keeper is installed, this program is started once more in its place, also by the trials.
+  // Without an installed nni-keeper, this program is started in its place, by the library and by trials.
   if (const auto code = nni::keeper::run_if_asked(argc, argv)) return *code;
   const std::uint64_t trials = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 8;
   const auto script = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "shell_trial.sh";

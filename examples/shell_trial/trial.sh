@@ -1,6 +1,6 @@
 #!/bin/sh
-# A trial that is a shell script: it asks for its parameters, reports a value after each step, and the last one as its
-# result. NNI_KEEPER names a program that talks to the experiment; the experiment sets it.
+# A trial that is a shell script: it reads its parameters, reports a value after each step, and the last one as its
+# result. The experiment sets NNI_KEEPER to a program that connects to it.
 set -e
 
 rate=$("$NNI_KEEPER" parameter rate)

@@ -15,7 +15,7 @@
 
 namespace {
 
-// A data store as people name it: `journal:DIRECTORY` or `sqlite:DIRECTORY`.
+// A data store of the command line: `journal:DIRECTORY` or `sqlite:DIRECTORY`.
 class StoreName {
  public:
   explicit StoreName(const std::string& text) {
@@ -23,7 +23,8 @@ class StoreName {
     kind = text.substr(0, colon);
     if (colon != std::string::npos) directory = text.substr(colon + 1);
     if ((kind != "journal" && kind != "sqlite") || directory.empty())
-      throw nni::config_error("store", "\"" + text + "\" names none; use journal:DIRECTORY or sqlite:DIRECTORY");
+      throw nni::config_error(
+          "store", "\"" + text + "\" is not a data store; use journal:DIRECTORY or sqlite:DIRECTORY");
 #if !NNI_WITH_SQLITE
     if (kind == "sqlite")
       throw nni::config_error("store", "this program was built without SQLite; use journal:DIRECTORY");
@@ -34,7 +35,7 @@ class StoreName {
   std::filesystem::path directory;
 };
 
-// Calls a function with the store of a name.
+// Calls a function with the named store.
 template <class Use>
 nni::datastore::Converted with_store(const StoreName& name, bool read_only, Use use) {
 #if NNI_WITH_SQLITE
@@ -47,16 +48,16 @@ nni::datastore::Converted with_store(const StoreName& name, bool read_only, Use 
 
 // Copies an experiment from one data store into another.
 int main(int argc, char** argv) {
-  CLI::App program{"Copies an experiment, with everything that a resume needs, from one data store into another."};
+  CLI::App program{"Copies an experiment from one data store to another, so that the copy can be resumed."};
   program.footer(
-      "A store is journal:DIRECTORY or sqlite:DIRECTORY; the directory is the parent of the experiments' directories.\n"
-      "The first one is only read, also while its experiment runs; the second one must not know the experiment.");
+      "A store is journal:DIRECTORY or sqlite:DIRECTORY; DIRECTORY is the parent of the experiments' directories.\n"
+      "The source is only read, even while its experiment runs; the experiment must not exist in the target.");
   std::string from;
   std::string to;
   std::string id;
-  program.add_option("FROM", from, "the store that has the experiment")->required();
-  program.add_option("TO", to, "the store that it is copied into")->required();
-  program.add_option("ID", id, "of the experiment")->required();
+  program.add_option("FROM", from, "source store")->required();
+  program.add_option("TO", to, "target store")->required();
+  program.add_option("ID", id, "experiment id")->required();
   CLI11_PARSE(program, argc, argv);
 
   try {
