@@ -2488,36 +2488,28 @@ class ProfileChanged {
 class TrialOrdered {
  public:
   TrialOrdered() = default;
-  /// @param which   the new trial
-  /// @param by      the suggestion that it comes from
-  /// @param values  what it shall try
-  /// @param when    wall time
-  TrialOrdered(TrialId which, ParameterId by, Parameters values, TimePoint when)
-      : trial(which), parameter(by), parameters(std::move(values)), at(when) {}
+  TrialOrdered(TrialId trial_id, ParameterId parameter_id, Parameters values, TimePoint time)
+      : trial(trial_id), parameter(parameter_id), parameters(std::move(values)), at(time) {}
   TrialId trial;          ///< the new trial
-  ParameterId parameter;  ///< which suggestion of the tuner
+  ParameterId parameter;  ///< suggestion of the tuner
   Parameters parameters;  ///< the values, verbatim
-  TimePoint at{};         ///< when, by the wall clock
+  TimePoint at{};         ///< wall time
 };
 
 /// A run is about to be submitted. Nothing outside has changed yet.
 class RunIntended {
  public:
   RunIntended() = default;
-  /// @param which  trial and attempt
-  /// @param where  machine and devices
-  /// @param when   wall time
-  RunIntended(RunId which, Placement where, TimePoint when) : run(which), placement(std::move(where)), at(when) {}
+  RunIntended(RunId run_id, Placement granted, TimePoint time) : run(run_id), placement(std::move(granted)), at(time) {}
   RunId run;            ///< trial and attempt
-  Placement placement;  ///< machine and devices that the scheduler chose
-  TimePoint at{};       ///< when, by the wall clock
+  Placement placement;  ///< machine and devices that the scheduler granted
+  TimePoint at{};       ///< wall time
 };
 
 /// A run has started.
 class RunStarted {
  public:
   RunStarted() = default;
-  /// @param event  as the training service reported it
   explicit RunStarted(JobStarted event) : started(std::move(event)) {}
   JobStarted started;  ///< as the training service reported it
 };
@@ -2526,8 +2518,7 @@ class RunStarted {
 class MetricReceived {
  public:
   MetricReceived() = default;
-  /// @param what  the value and the run that reported it
-  explicit MetricReceived(Metric what) : metric(std::move(what)) {}
+  explicit MetricReceived(Metric value) : metric(std::move(value)) {}
   Metric metric;  ///< the value and the run that reported it
 };
 
@@ -2550,7 +2541,7 @@ class RunEnded : public RetryState {
   JobEnd end;                                       ///< how it ended
   TrialJobStatus status = TrialJobStatus::unknown;  ///< of the trial, from now on
   bool final_attempt = true;                        ///< false: the trial gets another run
-  TimePoint at{};                                   ///< when, by the wall clock
+  TimePoint at{};                                   ///< wall time
 };
 
 /// A result that was obtained elsewhere: the advisor learns from it, and it is no trial of this experiment.
@@ -2580,7 +2571,7 @@ class UnfinishedTrial : public RetryState {
   UnfinishedTrial() = default;
 
   TrialId trial;                   ///< which
-  ParameterId parameter;           ///< which suggestion of the tuner
+  ParameterId parameter;           ///< suggestion of the tuner
   Parameters parameters;           ///< the values, verbatim
   std::uint32_t attempts = 0;      ///< runs intended so far
   std::optional<Intent> open_run;  ///< the last run, if it has not ended
@@ -3344,16 +3335,37 @@ consteval bool check_hooks_of_service() {
   NNI_HOOK(
       "training service", S, ResumableService, adopt, "awaitable<std::vector<JobReport>> adopt(std::vector<Intent>)");
   NNI_HOOK("training service", S, LogSource, fetch_log, "awaitable<std::string> fetch_log(RunId, std::string)");
-  NNI_HOOK("training service", S, ConfigurableService, cluster_metadata_keys,
-           "std::span<const std::string_view> cluster_metadata_keys() const");
-  NNI_HOOK("training service", S, ConfigurableService, set_cluster_metadata,
-           "void set_cluster_metadata(const std::string&, const boost::json::value&)");
-  NNI_HOOK("training service", S, ConfigurableService, get_cluster_metadata,
-           "boost::json::value get_cluster_metadata(const std::string&) const");
   if constexpr (CarriesMessages<S>) {
     NNI_FLAG("training service", S, ends_come_last);
     NNI_HOOK("training service", S, PreparesFiles, prepare, "awaitable<void> prepare(const TrialJobForm&)");
     NNI_HOOK("training service", S, ResumableChannel, resume, "void resume(RunId)");
+  }
+  return true;
+}
+
+/// Apart, because only a training session asks for these, and they need the whole of `boost::json::value`.
+template <class S>
+consteval bool check_configuration_of_service() {
+  if constexpr (!ConfigurableService<S>) {
+    NNI_HOOK_IF(
+        "training service", S,
+        requires(const S& service) {
+          { service.cluster_metadata_keys() } -> std::same_as<std::span<const std::string_view>>;
+        }, cluster_metadata_keys, "ConfigurableService",
+        "`std::span<const std::string_view> cluster_metadata_keys() const`");
+    NNI_HOOK_IF(
+        "training service", S,
+        requires(S& service, std::string key, const boost::json::value& value) {
+          { service.set_cluster_metadata(key, value) } -> std::same_as<void>;
+        }, set_cluster_metadata, "ConfigurableService",
+        "`void set_cluster_metadata(const std::string&, const boost::json::value&)`");
+    // The last, which also says what is missing where one or two are as they should be.
+    static_assert(
+        !NNI_HAS_MEMBER(S, cluster_metadata_keys) && !NNI_HAS_MEMBER(S, set_cluster_metadata) &&
+            !NNI_HAS_MEMBER(S, get_cluster_metadata),
+        "the training service policy has some of the operations of nni::ConfigurableService, and needs all: "
+        "`cluster_metadata_keys`, `set_cluster_metadata` and `boost::json::value get_cluster_metadata(const "
+        "std::string&) const`");
   }
   return true;
 }
@@ -3894,9 +3906,9 @@ class Summary {
   /// @throws Error  `Errc::not_found`, likewise
   NNI_LAZY [[nodiscard]] TrialJobDetail best_or_throw() &&;
 
-  /// Trials that ended in one state.
-  [[nodiscard]] std::uint64_t count(TrialJobStatus which) const noexcept {
-    return by_status[static_cast<std::size_t>(which)];
+  /// Returns the number of trials that ended with a status.
+  [[nodiscard]] std::uint64_t count(TrialJobStatus trial_status) const noexcept {
+    return by_status[static_cast<std::size_t>(trial_status)];
   }
 
   /// Everything above and the listed trials as one JSON object.
@@ -6828,7 +6840,7 @@ class Carried {
     co_return;
   }
 
-  /// Trials need to be told nothing.
+  /// Returns no variables: the service passes messages by itself.
   EnvironmentVariables environment(RunId) const { return {}; }
 
   /// Nothing to close.
@@ -7186,9 +7198,9 @@ class Random {
  private:
   void draw(ParameterId id, std::uint32_t stream, Point& into);
   bool draw_unvisited(ParameterId id, Point& into);
-  void tell(ParameterId id, const Parameters& parameters);
+  void replay(ParameterId id, const Parameters& parameters);
   void note(const Parameters& parameters);
-  void go_on();
+  void skip_replayed();
 
   SearchSpace space_;
   Seed seed_;
@@ -7197,7 +7209,7 @@ class Random {
   detail::Unvisited before_;       ///< `unvisited_` as it was before `first_`
   ParameterId first_{};            ///< the first suggestion from this space
   ParameterId next_{};             ///< the suggestions from there to here are in `unvisited_`
-  ParameterId told_{};             ///< suggestions below this one were made before a resume
+  ParameterId replayed_{};         ///< suggestions below this one were made before a resume
   std::vector<double> positions_;  ///< a member to save an allocation per suggestion
 };
 
@@ -7758,8 +7770,8 @@ struct InProcessOptions {
 ///  - it returns: SUCCEEDED, with the final value if there is one;
 ///  - it throws: FAILED, with the exception's text;
 ///  - it returns or throws after it was asked to stop: stopped for that reason, with the final value if there is one;
-///  - it ignores its stop token: it goes on, and `clean_up` waits for it up to the context's shutdown limit. Then its
-///    thread is left behind, because a thread cannot be killed, and the error says so.
+///  - it ignores its stop token: it continues, and `clean_up` waits for it up to the context's shutdown limit. Then its
+///    thread is abandoned, because a thread cannot be killed, and the error says so.
 ///
 /// The function is called by several threads at once, so what it shares it must guard. Calls end with the process:
 /// a resumed experiment runs them again.
@@ -7768,7 +7780,7 @@ class InProcess {
   using role = nni::role::training_service;
   using mount_type = NoMount;
   static constexpr std::string_view platform = "in_process";
-  static constexpr bool ends_come_last = true;  ///< an end is told behind all messages of its run
+  static constexpr bool ends_come_last = true;  ///< an end is reported after all messages of its run
 
   /// @param trial    one trial; called with different handles, by several threads at once
   /// @param options  number of threads
@@ -7804,7 +7816,7 @@ class InProcess {
   NNI_LAZY awaitable<void> start(Context& context);
   NNI_LAZY awaitable<ResourceSnapshot> resources();
   NNI_LAZY awaitable<JobId> submit_trial_job(TrialJobForm form);
-  NNI_LAZY awaitable<void> cancel_trial_job(RunId run, StopReason why);
+  NNI_LAZY awaitable<void> cancel_trial_job(RunId run, StopReason reason);
   NNI_LAZY awaitable<JobEvent> next_event();
   NNI_LAZY awaitable<void> clean_up();
 
@@ -8124,8 +8136,8 @@ class Grid {
   NNI_LAZY bool was_tried() const;
   NNI_LAZY Point point() const;
   NNI_LAZY void note(const Parameters& parameters);
-  NNI_LAZY void tell(ParameterId id, const Parameters& parameters);
-  NNI_LAZY void go_on();
+  NNI_LAZY void replay(ParameterId id, const Parameters& parameters);
+  NNI_LAZY void skip_replayed();
   NNI_LAZY bool active(std::size_t axis) const;
 
   SearchSpace space_;
@@ -8134,7 +8146,7 @@ class Grid {
   detail::Elsewhere elsewhere_;            ///< the same for other spaces
   std::uint64_t first_ = 0;                ///< the first suggestion of this sequence
   std::uint64_t next_ = 0;                 ///< the next suggestion after `advance`
-  std::uint64_t told_ = 0;                 ///< suggestions below this one were made before a resume
+  std::uint64_t replayed_ = 0;             ///< suggestions below this one were made before a resume
   bool fresh_ = true;                      ///< the current point was not examined yet
   bool ended_ = false;
 };
@@ -8906,25 +8918,25 @@ std::size_t utf8_length(std::string_view text) noexcept;
 
 namespace nni::channel {
 
-/// One thing in a metrics file.
+/// One item of a metrics file: a record, or bytes that are none.
 class MetricsFileItem {
  public:
   MetricsFileItem() = default;
   /// @param is_record  false: bytes that are no record
-  /// @param what       payload, or the beginning of other bytes
-  /// @param behind     offset in the file behind it
-  MetricsFileItem(bool is_record, std::string what, std::uint64_t behind)
-      : record(is_record), text(std::move(what)), end(behind) {}
+  /// @param content    payload, or the beginning of other bytes
+  /// @param offset     offset in the file after it
+  MetricsFileItem(bool is_record, std::string content, std::uint64_t offset)
+      : record(is_record), text(std::move(content)), end(offset) {}
 
   bool record = false;    ///< false: bytes that are no record
   std::string text;       ///< payload without its newline; of other bytes the beginning, printable
-  std::uint64_t end = 0;  ///< offset in the file behind it
+  std::uint64_t end = 0;  ///< offset in the file after it
 };
 
 /// Cuts the legacy metrics file into records: `ME`, six digits with the length of what follows, the payload and a
 /// newline (docs/formats/trial-channel.md). Pure: it is fed what was read, in order.
 ///
-/// Bytes that are no record are skipped up to the next place where one may begin, and are told as one item. A record
+/// Bytes that are no record are skipped up to the next place where one may begin, and are returned as one item. A record
 /// that is not complete waits for the rest.
 class MetricsFileReader {
  public:
@@ -8940,8 +8952,8 @@ class MetricsFileReader {
   /// The next item; nothing when more bytes are needed.
   [[nodiscard]] std::optional<MetricsFileItem> next();
 
-  /// The file is at its end for good: the next item of what is left. A record that was never completed is told as bytes
-  /// that are none, and costs no record behind it.
+  /// The file is at its end for good: the next item of what is left. A record that was never completed is returned as bytes
+  /// that are none, and costs no record after it.
   /// @returns  nothing when there are no more
   [[nodiscard]] std::optional<MetricsFileItem> finish();
 
@@ -8966,13 +8978,13 @@ class MetricsFileReader {
 
 // ---- nni/channel/protocol.hpp
 
-/// What trials and managers say to each other, as pure functions between values and bytes.
+/// The messages between trials and managers, as pure functions between values and bytes.
 ///
 /// Commands and payloads are those of NNI 3.0 (docs/formats/trial-channel.md). Batches are an extension of ours:
 /// a client offers one, and a server that does not answer with `batch_answer` did not understand it.
 namespace nni::channel {
 
-/// The variable that tells a trial that it may ask for parameters more than once: `true` or `True`.
+/// The variable that allows a trial to ask for parameters more than once: `true` or `True`.
 inline constexpr std::string_view multi_phase_variable = "MULTI_PHASE";
 
 /// True for a value of `multi_phase_variable` that means yes.
@@ -8980,7 +8992,7 @@ inline constexpr std::string_view multi_phase_variable = "MULTI_PHASE";
   return value == "true" || value == "True";
 }
 
-/// What a command of the channel asks for.
+/// The type of a command of the channel.
 enum class CommandType : std::uint8_t {
   request_parameter,  ///< trial to manager: send me my parameters
   parameter,          ///< manager to trial: `text` is a parameter record
@@ -8992,15 +9004,15 @@ enum class CommandType : std::uint8_t {
 class Command {
  public:
   Command() = default;
-  /// @param what  type
-  /// @param content  behind the type
-  Command(CommandType what, std::string content) : type(what), text(std::move(content)) {}
+  /// @param requested  type
+  /// @param content    text of the command
+  Command(CommandType requested, std::string content) : type(requested), text(std::move(content)) {}
 
-  CommandType type = CommandType::other;  ///< what is asked for
-  std::string text;                       ///< what stands behind the type
+  CommandType type = CommandType::other;  ///< type of the command
+  std::string text;                       ///< parameter record, metric payload, or the name of an unknown type
 };
 
-/// The JSON text of a command.
+/// Returns the JSON text of a command.
 [[nodiscard]] std::string encode(const Command& command);
 
 /// Reads a command.
@@ -9011,24 +9023,24 @@ class Command {
 class MetricPayload {
  public:
   MetricPayload() = default;
-  /// @param what  kind
-  /// @param index  position
-  /// @param json  the value
-  MetricPayload(MetricKind what, std::uint32_t index, std::string json)
-      : kind(what), sequence(index), value(std::move(json)) {}
+  /// @param type   kind of the metric
+  /// @param index  position among the values of its kind
+  /// @param json   the value
+  MetricPayload(MetricKind type, std::uint32_t index, std::string json)
+      : kind(type), sequence(index), value(std::move(json)) {}
 
   MetricKind kind = MetricKind::intermediate;  ///< intermediate or final
   std::uint32_t sequence = 0;                  ///< position among values of its kind, from 0
   std::string value;                           ///< JSON text, verbatim
   std::string parameter_id = "null";           ///< JSON text, as the parameter record has it
-  std::string trial_job_id;                    ///< what the trial believes to be; not to be relied on
+  std::string trial_job_id;                    ///< the id that the trial claims; not to be relied on
 };
 
-/// The JSON text of a payload, as NNI's own library writes it.
+/// Returns the JSON text of a payload, as NNI's own library writes it.
 [[nodiscard]] std::string encode(const MetricPayload& payload);
 
 /// Reads a metric payload.
-/// @returns  the payload, or an error that says what is wrong: kind, sequence, or a value that is not JSON
+/// @returns  the payload, or an error that names the problem: kind, sequence, or a value that is not JSON
 [[nodiscard]] Result<MetricPayload> decode_metric_payload(std::string_view text);
 
 /// Builds a parameter record.
@@ -9041,15 +9053,15 @@ class MetricPayload {
 /// @param index       0 for the first record of a trial
 [[nodiscard]] std::string parameter_record(ParameterId id, const Parameters& parameters, std::uint64_t index = 0);
 
-/// The member `name` of a JSON object as its text stands, blanks trimmed; nothing when there is none or the text is not
+/// Returns the text of the member `name` of a JSON object, verbatim, blanks trimmed; nothing when there is none or the text is not
 /// an object.
 [[nodiscard]] std::optional<std::string_view> raw_member(std::string_view object, std::string_view name);
 
-/// The parameters in a record, their text kept.
+/// Returns the parameters in a record, their text kept.
 /// @returns  parameters, or an error for a text that is no record
 [[nodiscard]] Result<Parameters> record_parameters(std::string_view record);
 
-/// True for a JSON text, Python's `NaN` and `Infinity` included, nested at most 512 deep.
+/// Returns whether a text is JSON, Python's `NaN` and `Infinity` included, nested at most 512 deep.
 [[nodiscard]] bool is_json_text(std::string_view text) noexcept;
 
 /// Media type of a batch; the version is part of its name.
@@ -9070,7 +9082,7 @@ void append_to_batch(std::string& text, MetricKind kind, std::uint32_t sequence,
 /// at least one value.
 [[nodiscard]] std::size_t batch_part(std::string_view text, std::size_t values, std::size_t bytes) noexcept;
 
-/// What a batch holds.
+/// The contents of a batch.
 class Batch {
  public:
   Batch() = default;
@@ -9081,19 +9093,19 @@ class Batch {
 };
 
 /// Reads the body of a batch.
-/// @param text  the whole body
-/// @param run   put into every metric
-/// @param when  put into every metric
-/// @returns     what it holds, or an error when the framing is broken: then nothing of it counts
-[[nodiscard]] Result<Batch> decode_batch(std::string_view text, RunId run, TimePoint when);
+/// @param text        the whole body
+/// @param run         put into every metric
+/// @param arrived_at  put into every metric
+/// @returns           its values, or an error when the framing is broken: then nothing of it counts
+[[nodiscard]] Result<Batch> decode_batch(std::string_view text, RunId run, TimePoint arrived_at);
 
-/// The answer to a batch: that its first `count` values are recorded.
+/// Returns the answer to a batch: its first `count` values are recorded.
 [[nodiscard]] std::string batch_answer(std::size_t count);
 
 /// Reads the answer to a batch; nothing when the server did not understand it.
 [[nodiscard]] std::optional<std::size_t> parse_batch_answer(std::string_view text);
 
-/// A text of a stranger for logs and records: one line, at most 200 characters, nothing unprintable.
+/// Returns untrusted text for logs and records: shortened to 200 characters, printable, one line.
 [[nodiscard]] std::string shortened(std::string_view text);
 
 }  // namespace nni::channel
@@ -9125,7 +9137,7 @@ namespace nni::net::detail {
 /// Large bodies are counted by their announced length before a byte of them is read, so that a body that was begun can be
 /// finished; everything else is counted by the bytes that have arrived. Outlives its server because answers may come late.
 struct RequestBudget {
-  std::size_t small = 0;     ///< heads, small bodies, requests behind an unanswered one, answers not sent yet
+  std::size_t small = 0;     ///< heads, small bodies, requests after an unanswered one, answers not sent yet
   std::size_t large = 0;     ///< announced lengths of large bodies
   Server* server = nullptr;  ///< is notified when something is given back; null once it is gone
 
@@ -9193,20 +9205,20 @@ using Connections = std::list<std::shared_ptr<Connection>>;
 
 /// Settings of `Server`.
 struct ServerOptions {
-  /// Where to listen: `localhost` (both loopback addresses where the machine has them), or an IPv4 or IPv6 address;
+  /// Address to listen on: `localhost` (both loopback addresses where the machine has them), or an IPv4 or IPv6 address;
   /// `0.0.0.0` and `::` are every address of the machine, `::` with both protocols.
   std::string listen = "localhost";
   unsigned short port = 0;                       ///< 0: a free one, see `Server::port`
   std::size_t max_head_bytes = 16 * 1024;        ///< request line and header fields; more is answered 431
   std::size_t max_body_bytes = 8 * 1024 * 1024;  ///< more is answered 413
-  /// Beyond it the oldest one that showed nothing (see `Screening::known`) is closed, else the longest idle one, else new
+  /// Beyond it the oldest unauthenticated one (see `Screening::known`) is closed, else the longest idle one, else new
   /// ones wait. At most three quarters of the files that the process may have open, so that some are left for its work.
   std::size_t max_connections = 20'000;
   /// Bytes of large bodies (over 64 KiB) that are received or owed an answer, all connections together, by the lengths that
   /// they announce; further ones wait for their turn. One body of `max_body_bytes` is always let in.
   std::size_t max_large_bytes = 64 * 1024 * 1024;
-  /// Bytes of everything else that is received or owed an answer, all connections together. Beyond it connections that showed
-  /// nothing are closed, the others are not read, and a half-sent request is given one second.
+  /// Bytes of everything else that is received or owed an answer, all connections together. Beyond it unauthenticated
+  /// connections are closed, the others are not read, and a half-sent request is given one second.
   std::size_t max_small_bytes = 32 * 1024 * 1024;
   Duration request_timeout =
       std::chrono::seconds(60);                      ///< from the first byte of a request to its last; also for a reply
@@ -9218,11 +9230,11 @@ class Request {
  public:
   std::string_view method;        ///< upper case, as it came
   std::string_view path;          ///< without the query, not decoded
-  std::string_view query;         ///< behind the question mark
+  std::string_view query;         ///< after the question mark
   std::string_view body;          ///< as it came
   std::string_view content_type;  ///< empty when the client gave none
 
-  /// The value of a header field, any case; empty when there is none.
+  /// Returns the value of a header field, any case; empty when there is none.
   [[nodiscard]] std::string_view header(std::string_view name) const { return find_(fields_, name); }
 
   /// Returns the body for keeps, without a copy where the server has it in a string of its own. Call it once; `body` is not
@@ -9243,7 +9255,7 @@ class Request {
 /// Answers one request, now or later. Belongs to the executor of the server.
 ///
 /// It may outlive connection, server and executor; then it does nothing. One that is dropped without an answer
-/// answers 503, so that no client waits for ever.
+/// answers 503, so that no client waits forever.
 class Responder {
  public:
   Responder() = default;
@@ -9557,7 +9569,7 @@ struct PendingBatch {
   RunId run;
   std::string body;
   std::size_t at = 0;  // of the next part
-  TimePoint when{};
+  TimePoint arrived_at{};
   std::shared_ptr<SharedReply> reply;
 };
 
@@ -9591,7 +9603,7 @@ struct ServerOptions {
 
 namespace nni::channel {
 
-/// What one request of a trial brought, or a part of a large batch: values, and perhaps texts that could not be understood.
+/// The contents of one request of a trial, or a part of a large batch: values, and perhaps texts that could not be understood.
 ///
 /// The trial waits until `acknowledge` is called. A message that is dropped unacknowledged is answered 503: our own
 /// trial library sends it again. Belongs to the executor of the server, but may outlive the server.
@@ -9603,7 +9615,7 @@ class Message {
 
   RunId run;                         ///< from the token in the address, never from the payload
   std::vector<Metric> metrics;       ///< in the order of the trial's reports; one, or many in a batch
-  std::vector<std::string> garbage;  ///< what could not be understood, shortened; the rest of a batch is kept
+  std::vector<std::string> garbage;  ///< texts that could not be understood, shortened; the rest of a batch is kept
 
   /// True when a final value is among the metrics: its record must be synced before the acknowledgement.
   [[nodiscard]] bool has_final() const noexcept {
@@ -9666,7 +9678,7 @@ class Server : public std::enable_shared_from_this<Server> {
 
   /// Makes a run known under a token of an earlier server, for trials that live on.
   ///
-  /// Before `open`, or else a trial that asks in between is told that it is not known (404), and gives up.
+  /// Call it before `open`: a trial that asks in between is answered 404, and stops trying.
   /// @param run     trial and attempt
   /// @param token   as `token` returned it
   /// @param record  as `admit` takes it
@@ -11793,7 +11805,8 @@ class Sqlite : public FileHandle<detail::SqliteFiles> {
 };
 static_assert(DataStore<Sqlite>);
 
-#if !NNI_HEADER_ONLY
+// Without the component nothing instantiates the bodies, so that the error of `NNI_NEEDS_SQLITE` is the only one.
+#if !NNI_HEADER_ONLY || !NNI_WITH_SQLITE
 extern template class FileHandle<detail::SqliteFiles>;
 #endif
 
@@ -11970,10 +11983,28 @@ namespace nni::datastore::detail {
 /// Returns the error of a record that no version of this library writes.
 [[nodiscard]] Error damaged_record(std::string_view record, std::string_view text);
 
-/// The word of a record for an enumerator.
+/// Describes a word, for messages.
+template <class Enum>
+inline constexpr std::string_view word_meaning{};
+template <>
+inline constexpr std::string_view word_meaning<MetricKind> = "the kind of a value";
+template <>
+inline constexpr std::string_view word_meaning<EndKind> = "an end of a run";
+template <>
+inline constexpr std::string_view word_meaning<StopReason> = "a reason to stop";
+template <>
+inline constexpr std::string_view word_meaning<TrialJobStatus> = "a trial's status";
+template <>
+inline constexpr std::string_view word_meaning<ExperimentStatus> = "an experiment's status";
+
+/// Parses the word of a record for an enumerator.
 /// @throws Error  `Errc::store_corrupt` for any other
 template <class Enum>
-[[nodiscard]] Enum recorded_word(std::string_view text);
+[[nodiscard]] Enum recorded_word(std::string_view text) {
+  const std::optional<Enum> found = parse_recorded<Enum>(text);
+  if (!found) throw damaged_record(word_meaning<Enum>, text);
+  return *found;
+}
 
 /// A column of a table.
 struct Column {
@@ -12658,58 +12689,50 @@ enum class Refusal : std::uint8_t {
 
 namespace nni::keeper {
 
-/// What the user of a stream is told. All calls come from the executor, never from inside a member of the stream.
-class StreamUser {
- public:
-  /// Bytes have come; they are valid during the call.
-  virtual void on_bytes(std::string_view bytes) = 0;
-
-  /// Everything that was flushed has been taken by the other side's kernel.
-  virtual void on_drained() {}
-
-  /// The other side is gone. Nothing follows.
-  virtual void on_closed() = 0;
-
- protected:
-  ~StreamUser() = default;
-};
-
 /// A stream of bytes in both directions between a manager and a keeper.
 ///
 /// Senders append to `out` as often as they like and `flush` once; so many frames become one system call.
 class ByteStream {
  public:
+  /// Events of a stream. All are called from the executor, never from inside a member of the stream.
+  struct Events {
+    std::function<void(std::string_view)> bytes = {};  ///< bytes have come; they are valid during the call
+    std::function<void()> drained =
+        {};                             ///< everything that was flushed has been taken by the kernel; may be left empty
+    std::function<void()> closed = {};  ///< the other side is gone; nothing follows
+  };
+
   ByteStream() = default;
   ByteStream(const ByteStream&) = delete;
   ByteStream& operator=(const ByteStream&) = delete;
   virtual ~ByteStream() = default;
 
-  /// Starts to deliver to a user.
-  virtual void start(StreamUser& user) = 0;
+  /// Starts to deliver events.
+  virtual void start(Events events) = 0;
 
-  /// Where to append what shall be sent.
+  /// Returns the buffer to which frames that shall be sent are appended.
   std::string& out() noexcept { return out_; }
 
-  /// Sends what stands in `out`, now or as soon as the other side takes it.
+  /// Sends the contents of `out`, now or as soon as the other side takes it.
   virtual void flush() = 0;
 
   /// Delivers nothing while it is held; the other side's bytes wait in its own buffers, and its `backlog` says so.
   virtual void hold(bool held) = 0;
 
-  /// Bytes that were flushed and not yet taken.
+  /// Returns the number of bytes that were flushed and not yet taken.
   [[nodiscard]] virtual std::size_t backlog() const noexcept = 0;
 
-  /// Hangs up; the user hears nothing more. What was flushed and not taken is lost.
+  /// Hangs up; no event follows. Bytes that were flushed and not taken are lost.
   virtual void close() = 0;
 
  protected:
-  std::string out_;  ///< what shall be sent
+  std::string out_;  ///< bytes that shall be sent
 };
 
-/// A stream over a connected Unix socket.
+/// Creates a stream over a connected Unix socket.
 [[nodiscard]] std::shared_ptr<ByteStream> make_socket_stream(boost::asio::local::stream_protocol::socket socket);
 
-/// Two ends of a stream within one executor.
+/// Creates the two ends of a stream within one executor.
 [[nodiscard]] std::pair<std::shared_ptr<ByteStream>, std::shared_ptr<ByteStream>> make_loopback_streams(
     const boost::asio::any_io_executor& executor);
 
@@ -12751,7 +12774,7 @@ class Writer {
     number((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
   }
 
-  /// Appends any bytes, behind their number.
+  /// Appends any bytes, after their number.
   void text(std::string_view value) {
     number(value.size());
     out_->append(value);
@@ -12782,7 +12805,7 @@ class Reader {
   /// True when nothing is left.
   [[nodiscard]] bool at_end() const noexcept { return rest_.empty(); }
 
-  /// As `Writer::byte` wrote it; 0 behind the end.
+  /// As `Writer::byte` wrote it; 0 after the end.
   std::uint8_t byte() noexcept {
     if (rest_.empty()) {
       fail();
@@ -13125,26 +13148,26 @@ class Welcome {
   std::vector<LiveRun> live;        ///< runs that live now, or wait for their turn
 };
 
-/// One thing that happened, in the order of the spool.
+/// One event of a run, in the order of the spool.
 class Record {
  public:
-  /// What happened.
+  /// The kind of event.
   enum class Kind : std::uint8_t {
     started = 1,  ///< a run has begun
     ended = 2,    ///< a run has ended, or could not be started
     metric = 3,   ///< a trial reported a value
-    garbage = 4   ///< a trial sent what could not be understood
+    garbage = 4   ///< a trial sent a message that could not be understood
   };
 
   Record() = default;
-  /// @param what   kind
-  /// @param which  run
-  /// @param when   wall time
-  Record(Kind what, RunId which, TimePoint when) : kind(what), run(which), at(when) {}
+  /// @param type         kind of the record
+  /// @param reporter     run that it is about
+  /// @param recorded_at  wall time
+  Record(Kind type, RunId reporter, TimePoint recorded_at) : kind(type), run(reporter), at(recorded_at) {}
 
-  Kind kind = Kind::started;                     ///< what happened
-  RunId run;                                     ///< to which run
-  TimePoint at{};                                ///< when, by the wall clock
+  Kind kind = Kind::started;                     ///< kind of event
+  RunId run;                                     ///< run that it is about
+  TimePoint at{};                                ///< wall time
   std::uint64_t position = 0;                    ///< carried by header or spool, not by the payload
   process::Identity process;                     ///< of *started* and *ended*; pid 0 when it was never started
   TimePoint started{};                           ///< of *ended*: when it had begun; zero when it never did
@@ -13162,12 +13185,12 @@ struct AcknowledgedRange {
 
 /// @name Encoders: append the payload of a frame to `out`.
 /// @{
-void encode(Writer& out, const Hello& what);
-void encode(Writer& out, const JobTemplate& what);
-void encode(Writer& out, const StartOrder& what);
-void encode(Writer& out, const Welcome& what);
-void encode(Writer& out, const Record& what);
-void encode_kill(Writer& out, RunId run, StopReason why);
+void encode(Writer& out, const Hello& message);
+void encode(Writer& out, const JobTemplate& message);
+void encode(Writer& out, const StartOrder& message);
+void encode(Writer& out, const Welcome& message);
+void encode(Writer& out, const Record& message);
+void encode_kill(Writer& out, RunId run, StopReason reason);
 void encode_parameters(Writer& out, RunId run, std::string_view record);
 void encode_not_taken(Writer& out, RunId run, std::string_view reason);
 void encode_deferred(Writer& out, RunId run, std::string_view reason);
@@ -13197,24 +13220,24 @@ namespace nni::keeper {
 /// The manager's side of a connection to a keeper.
 ///
 /// Orders and acknowledgements only fill a buffer, which is sent once per turn of the executor. Belongs to one executor.
-class Client final : public StreamUser, public std::enable_shared_from_this<Client> {
+class Client : public std::enable_shared_from_this<Client> {
  public:
-  /// What the client tells. All are called from the executor; none may throw.
+  /// Events of the connection. All are called from the executor; none may throw.
   struct Events {
-    std::function<void(Welcome)> welcome;               ///< the first thing
-    std::function<void(Record)> record;                 ///< what happened, in order; acknowledge it once it is recorded
-    std::function<void()> caught_up;                    ///< all records from before the connection were told
-    std::function<void(std::string)> trouble;           ///< empty: it is over
-    std::function<void(RunId, std::string)> deferred;   ///< the system has no room to start this run now, and why
+    std::function<void(Welcome)> welcome;      ///< the first event
+    std::function<void(Record)> record;        ///< events of runs, in order; acknowledge each once it is recorded
+    std::function<void()> caught_up;           ///< all records from before the connection were delivered
+    std::function<void(std::string)> trouble;  ///< empty: it is over
+    std::function<void(RunId, std::string)> deferred;   ///< the system has no room to start this run now; the reason
     std::function<void()> finished;                     ///< the answer to `finish`
-    std::function<void(RunId, std::string)> not_taken;  ///< why an order is not carried out; may be left empty
+    std::function<void(RunId, std::string)> not_taken;  ///< reason why an order is not carried out; may be left empty
     std::function<void(std::string)> refused;           ///< the keeper lets nobody in, or gives up; nothing follows
     std::function<void(std::string)> closed;            ///< the keeper is gone; nothing follows
   };
 
   /// @param executor  single-threaded
   /// @param stream      to the keeper; it is not greeted yet
-  /// @param events    what is told
+  /// @param events    receives the events
   Client(boost::asio::any_io_executor executor, std::shared_ptr<ByteStream> stream, Events events);
   ~Client() = default;
 
@@ -13229,32 +13252,32 @@ class Client final : public StreamUser, public std::enable_shared_from_this<Clie
 
   /// Asks for a run to be started, with a template that `job` has numbered.
   void start(const StartOrder& order);
-  /// Asks for a run to be stopped; its end comes as a record that says `why`.
-  void kill(RunId run, StopReason why);
+  /// Asks for a run to be stopped; its end comes as a record that names the reason.
+  void kill(RunId run, StopReason reason);
   /// Sends a `run` one more parameter `record` (multi-phase).
   void send(RunId run, std::string_view record);
   /// @}
 
-  /// Says that the record at `position` is kept here: the keeper may forget it.
+  /// Reports that the record at `position` is kept here: the keeper may forget it.
   void acknowledge(std::uint64_t position);
   /// Asks the keeper to stop what runs and to end; `Events::finished` is the answer.
   void finish();
 
-  /// Tells nothing while it is held, after the frames that have come already: the keeper keeps records in its spool
+  /// Delivers nothing while it is held, after the frames that have come already: the keeper keeps records in its spool
   /// until they are taken. That it is gone is not noticed meanwhile either.
   void hold(bool held) { stream_->hold(held); }
 
-  /// Sends what is buffered, and hangs up. Nothing is told any more.
+  /// Sends what is buffered, and hangs up. No event follows.
   void close();
 
  private:
-  void on_bytes(std::string_view bytes) override;
-  void on_closed() override;
+  void on_bytes(std::string_view bytes);
+  void on_closed();
 
   void handle(const Frame& frame);
   void flush_soon();
   void flush();
-  void end(const std::function<void(std::string)>& tell, std::string reason);
+  void end(const std::function<void(std::string)>& notify, std::string reason);
   template <class Write>
   void command(FrameType type, Write&& write);
 
@@ -13270,14 +13293,14 @@ class Client final : public StreamUser, public std::enable_shared_from_this<Clie
 };
 
 /// Connects to the keeper of a directory.
-/// @param executor              single-threaded; calls what the stream's user is told
+/// @param executor              single-threaded; calls the events of the stream
 /// @param experiment_directory  of the experiment
 /// @returns       nothing when no keeper listens there
 /// @throws Error  `Errc::not_authorized` when another user's process listens there; any other failure
 [[nodiscard]] std::shared_ptr<ByteStream> connect_to_keeper(
     const boost::asio::any_io_executor& executor, const std::filesystem::path& experiment_directory);
 
-/// Asks the keeper of a directory for its status, or tells it to stop its trials and end. Blocks, up to a limit.
+/// Asks the keeper of a directory for its status, or asks it to stop its trials and end. Blocks, up to a limit.
 /// @param experiment_directory  of the experiment
 /// @param stop                  true: stop and end, unless it has a manager
 /// @param limit                 for the answer
@@ -13512,7 +13535,7 @@ class PreparedJob {
   PreparedJob(const PreparedJob&) = delete;
   PreparedJob& operator=(const PreparedJob&) = delete;
 
-  /// True when trials have to be told the address of the keeper's channel: nobody set another one.
+  /// Returns whether trials need the address of the keeper's channel: nobody set another one.
   /// @param order  its own variables may do so
   [[nodiscard]] bool wants_channel(const StartOrder& order) const;
 
@@ -13629,7 +13652,7 @@ class Spool {
   [[nodiscard]] int sync();
 
   /// Drops from the file what nobody needs any more, when it is large and little of it is needed. Waits for the disk then,
-  /// so it comes last, when everybody was told what was written. What is in the buffer is written first.
+  /// so it comes last, when all written records were delivered. What is in the buffer is written first.
   void tidy();
 
   /// Takes `count` positions from `first` on as acknowledged; unknown ones are ignored.
@@ -13647,14 +13670,14 @@ class Spool {
   /// @param from       first position of interest
   /// @param max_bytes  stops after about this much
   /// @param visit      called for each
-  /// @returns          the position to go on from; `written_end()` when there is no more
+  /// @returns          the position to continue from; `written_end()` when there is no more
   /// @throws Error  when the file cannot be read, `Errc::store_corrupt` when a record in it is not what was written
   std::uint64_t read(std::uint64_t from, std::size_t max_bytes, const Visitor& visit);
 
   /// The position that the next record gets.
   [[nodiscard]] std::uint64_t next_position() const noexcept { return base_ + slots_.size(); }
 
-  /// The position behind the last record that is in the file.
+  /// Returns the position after the last record that is in the file.
   [[nodiscard]] std::uint64_t written_end() const noexcept { return next_position() - pending_records_; }
 
   /// The first position that may be unacknowledged.
@@ -13704,7 +13727,7 @@ namespace nni::keeper {
 
 /// The lock of an experiment's keeper: one process at a time looks after the trials of a directory.
 ///
-/// The lock ends with its process, however that dies. The file also tells the next owner how the last one ended: it is
+/// The lock ends with its process, however that dies. The file also records for the next owner how the last one ended: it is
 /// empty after an orderly end.
 class Lock {
  public:
@@ -13745,11 +13768,11 @@ class Lock {
 
 namespace nni::keeper {
 
-/// Runs the trials of one experiment on this machine: starts, waits, kills, serves their channel, and keeps an account
-/// of all of it in a spool until somebody acknowledges.
+/// Runs the trials of one experiment on this machine: starts, waits, kills, serves their channel, and keeps records
+/// of all of it in a spool until they are acknowledged.
 ///
-/// It knows nothing of its manager; `Connection` connects the two. Each thing that happens becomes a `Record`, is written,
-/// and only then told, so that a manager which comes back finds everything it has not acknowledged.
+/// It knows nothing of its manager; `Connection` connects the two. Each event becomes a `Record`, which is written
+/// before it is delivered (at least once), so that a manager that comes back finds everything it has not acknowledged.
 ///
 /// A trial is a process group. Its directory is `DIRECTORY/environments/ENVIRONMENT/trials/RUN`, with `trial.stdout`
 /// and `trial.stderr`; only this user may look into it. What is left of the group when its first process ends is killed.
@@ -13760,10 +13783,10 @@ class Keeper : public std::enable_shared_from_this<Keeper> {
   /// Receives records that have just been written, as frames.
   /// @param frames  complete frames of type *record*
   /// @param first   position of the first record
-  /// @param end     position behind the last record
+  /// @param end     position after the last record
   using Listener = std::function<void(std::string_view frames, std::uint64_t first, std::uint64_t end)>;
 
-  /// Receives a run that the system has no room to start now, and why. The keeper forgets it: it may be ordered again.
+  /// Receives a run that the system has no room to start now, and the reason. The keeper forgets it: it may be ordered again.
   using DeferralListener = std::function<void(RunId run, const std::string& reason)>;
 
   /// Creates a keeper that has done nothing yet. When the last copy of the result goes, it stops at once; running trials
@@ -13777,14 +13800,14 @@ class Keeper : public std::enable_shared_from_this<Keeper> {
   Keeper& operator=(const Keeper&) = delete;
   ~Keeper();
 
-  /// Locks the directory, opens the spool, and ends what an earlier keeper left running. Blocks; any thread.
+  /// Locks the directory, opens the spool, and ends the processes that an earlier keeper left. Blocks; any thread.
   /// @throws Error  `Errc::in_use` when another process has the lock, and whatever prevents work in the directory
   void recover();
 
   /// Starts to serve the channel and to wait for processes.
   void open();
 
-  /// Makes what trials inherit known: `NAME=value`. What NNI sets itself for managers is left out.
+  /// Sets the environment that trials inherit: `NAME=value`. Variables that NNI sets for managers are left out.
   void inherit(const std::vector<std::string>& environment);
 
   /// Makes a template known; one with the same id replaces it.
@@ -13798,14 +13821,14 @@ class Keeper : public std::enable_shared_from_this<Keeper> {
 
   /// Starts a run, soon. Whether it could be started is reported by a record. The same order for a run that lives is
   /// ignored.
-  /// @returns  why the order is not carried out: a run of this name lives with other parameters; empty otherwise
+  /// @returns  the reason why the order is not carried out: a run of this name lives with other parameters; empty otherwise
   std::string start(StartOrder order);
 
-  /// Stops a run for the reason `why`: SIGINT to its group, after the grace SIGKILL to whatever is left. Unknown runs are ignored.
-  void kill(RunId run, StopReason why);
+  /// Stops a run for a `reason`: SIGINT to its group, after the grace SIGKILL to what is left. Unknown runs are ignored.
+  void kill(RunId run, StopReason reason);
 
   /// Stops all runs.
-  void kill_all(StopReason why);
+  void kill_all(StopReason reason);
 
   /// Stops all runs because this process was sent SIGTERM, as the end of an experiment does. Whoever shuts a machine down
   /// sends it to all processes at once: an end by the same signal, before or after this call, is none of the trial's own.
@@ -13814,39 +13837,39 @@ class Keeper : public std::enable_shared_from_this<Keeper> {
   /// Queues a parameter `record` (docs/formats/trial-channel.md) for `run`, which lives.
   void send(RunId run, std::string record);
 
-  /// Takes records as recorded elsewhere. Trials that wait for the answer to a final value get it.
+  /// Marks records as kept by the manager. Trials that wait for the answer to a final value get it.
   void acknowledge(const std::vector<AcknowledgedRange>& ranges);
 
   /// Sets the listener that receives records, each when it has been written.
   void on_records(Listener listener) { listener_ = std::move(listener); }
   /// Sets the write-failure listener; called at once if writing is failing now, and again on recovery.
   void on_trouble(TroubleListener listener);
-  /// Sets the listener for runs that could not be started for now. Without one they are forgotten all the same.
+  /// Sets the listener for runs that cannot be started now. Without one they are forgotten as well.
   void on_deferred(DeferralListener listener) { deferral_listener_ = std::move(listener); }
 
   /// Calls back when the last run has ended and everything is written; at once when that is so.
   void on_idle(std::function<void()> listener);
 
-  /// What a manager needs to know first.
+  /// Returns the message that a manager needs first.
   [[nodiscard]] Welcome welcome() const;
 
   /// Appends records from a position on as frames, unacknowledged ones only.
   /// @param from       first position of interest
   /// @param max_bytes  stops after about this much
   /// @param out        is appended to
-  /// @returns          the position to go on from; `written_end()` when there is no more
+  /// @returns          the position to continue from; `written_end()` when there is no more
   std::uint64_t replay(std::uint64_t from, std::size_t max_bytes, std::string& out);
 
-  /// The position behind the last record that is written.
+  /// The position after the last record that is written.
   [[nodiscard]] std::uint64_t written_end() const noexcept { return spool_.written_end(); }
 
-  /// Runs that live or wait to be started.
+  /// Returns the number of runs that live or wait to be started.
   [[nodiscard]] std::size_t live() const noexcept { return runs_.size(); }
 
-  /// Records that nobody acknowledged.
+  /// Returns the number of records that are not acknowledged.
   [[nodiscard]] std::size_t unacknowledged() const noexcept { return spool_.unacknowledged(); }
 
-  /// Port of the channel; 0 before `open`.
+  /// Returns the port of the channel; 0 before `open`.
   [[nodiscard]] unsigned short port() const noexcept {
     return channel_ ? channel_->port() : static_cast<unsigned short>(0);
   }
@@ -13958,46 +13981,46 @@ namespace nni::keeper {
 /// One connection to a keeper: greets, carries out the commands of a manager, and sends it records.
 ///
 /// A manager that reads slowly costs no memory: beyond a few megabytes its records wait in the spool.
-class Connection final : public StreamUser, public std::enable_shared_from_this<Connection> {
+class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  /// What a connection asks of its surroundings. All are called from the executor.
+  /// The decisions that a connection leaves to its owner. All are called from the executor.
   struct Host {
-    /// A manager wants in. Returns an empty text, or the sentence with which it is refused.
+    /// Decides about a manager that connects. Returns an empty text, or the sentence with which it is refused.
     std::function<std::string(Connection&, const Hello&)> admit;
-    /// Somebody asks for the status, as JSON; with `stop` the keeper shall end its trials and itself.
+    /// Returns the status as JSON; with `stop` the keeper shall end its trials and itself.
     std::function<std::string(bool stop)> status;
     /// The manager wants the keeper to end.
     std::function<void()> finish;
-    /// The connection is over.
+    /// The connection has ended.
     std::function<void(Connection&)> over;
   };
 
   /// @param keeper  carries out what the manager asks for; outlives this object
   /// @param stream    to the other side
   /// @param host    decides who may come in
-  /// @param log     is told about a peer that breaks the protocol
+  /// @param log     receives violations of the protocol by the peer
   Connection(Keeper& keeper, std::shared_ptr<ByteStream> stream, Host host, Log log);
   ~Connection() = default;
 
   /// Starts to listen to the other side.
-  void start() { stream_->start(*this); }
+  void start();
 
-  /// True once a manager was let in.
+  /// Returns whether a manager was admitted.
   [[nodiscard]] bool is_manager() const noexcept { return manager_; }
 
-  /// What the manager said of itself.
+  /// Returns the greeting of the manager.
   [[nodiscard]] const Hello& hello() const noexcept { return hello_; }
 
-  /// Tells the manager that no process is left.
+  /// Notifies the manager that no process is left.
   void send_finished();
 
-  /// Hangs up. The host hears nothing.
+  /// Hangs up. The host is not notified.
   void close();
 
  private:
-  void on_bytes(std::string_view bytes) override;
-  void on_drained() override;
-  void on_closed() override;
+  void on_bytes(std::string_view bytes);
+  void on_drained();
+  void on_closed();
 
   void handle(const Frame& frame);
   void greet(const Frame& frame);
@@ -14005,9 +14028,10 @@ class Connection final : public StreamUser, public std::enable_shared_from_this<
   void start(StartOrder order);
   void reply_status(bool stop);
   void send_more();
-  void tell_caught_up();
+  void send_caught_up();
   void fail(const std::string& reason);
   void end();
+  bool hang_up();
 
   Keeper* keeper_;
   std::shared_ptr<ByteStream> stream_;
@@ -14018,7 +14042,7 @@ class Connection final : public StreamUser, public std::enable_shared_from_this<
   bool manager_ = false;
   bool ended_ = false;
   bool behind_ = false;  // records wait in the spool
-  bool told_caught_up_ = false;
+  bool sent_caught_up_ = false;
   std::uint64_t next_ = 0;     // position of the next record to send
   std::uint64_t old_end_ = 0;  // records before this one are from before the connection
   std::uint64_t last_command_ = 0;
@@ -14347,7 +14371,7 @@ class Url {
   std::string host;         ///< lower case, an IPv6 address without its brackets
   unsigned short port = 0;  ///< 80 or 443 when the address names none
   std::string path;         ///< begins with a slash, not decoded
-  std::string query;        ///< behind the question mark
+  std::string query;        ///< after the question mark
 
   /// Path and query, as a request line carries them.
   [[nodiscard]] std::string target() const { return query.empty() ? path : path + "?" + query; }
@@ -14402,8 +14426,8 @@ struct LocalOptions {
 /// `nni-keeper` beside this program or in PATH, or this program itself, where its main begins with
 /// `keeper::run_if_asked`; in this order.
 ///
-/// A connection to the keeper that breaks is made again. What each side was told before counts: an order that the keeper
-/// has taken is carried out once, one that it has not is told as lost and never starts.
+/// A connection to the keeper that breaks is made again. Both sides keep their state: an order that the keeper
+/// has taken is carried out once, one that it has not is reported as lost and never starts.
 ///
 /// Each trial is a process group, starts in the code directory, and has a directory of its own,
 /// `environments/local-env/trials/RUN` in the experiment's. It finds its parameters, and a place to report to, through
@@ -14416,7 +14440,7 @@ class Local {
   using role = nni::role::training_service;
   using mount_type = NoMount;
   static constexpr std::string_view platform = "local";
-  static constexpr bool ends_come_last = true;  ///< an end is told behind all messages of its run
+  static constexpr bool ends_come_last = true;  ///< an end is reported after all messages of its run
 
   /// @param options  settings; nothing is started yet
   NNI_NEEDS_PROCESS(explicit Local(LocalOptions options = {}));
@@ -14452,7 +14476,7 @@ class Local {
 
   /// @throws Error  `Errc::resource_impossible` when GPUs are requested, `Errc::config_invalid` without a command
   awaitable<JobId> submit_trial_job(TrialJobForm form);
-  awaitable<void> cancel_trial_job(RunId run, StopReason why);
+  awaitable<void> cancel_trial_job(RunId run, StopReason reason);
   awaitable<JobEvent> next_event();
   awaitable<void> clean_up();
 
@@ -14463,11 +14487,11 @@ class Local {
   awaitable<void> send(RunId run, Parameters parameters);
   awaitable<void> settle(RunId run);
 
-  /// Who is told when the keeper cannot write its records for now, and when that is over. Optional.
+  /// Sets the listener for failures of the keeper to write its records, and for recovery. Optional.
   void on_trouble(TroubleListener listener);
 
   /// The end of a run is in the records of the experiment: the keeper may forget it. Optional; ends that nobody
-  /// records are told again after a resume.
+  /// records are reported again after a resume.
   void recorded(RunId run);
 
   /// What a trial printed, at most the last 16 MB.
@@ -14507,7 +14531,7 @@ bool signal_group(pid_t group, int signal) noexcept;
 void kill_now(std::span<const Identity> processes);
 
 /// Kills processes like `kill_now`, and waits until they are gone. Blocks; they need not be children.
-/// @param limit  longest wait; a process that the kernel cannot end sooner is left behind
+/// @param limit  longest wait; a process that the kernel cannot end sooner is left running
 void kill_and_wait(std::span<const Identity> processes, Duration limit);
 
 /// A process and the value of one of its variables.
@@ -14780,9 +14804,9 @@ namespace nni {
 class TrialJobMetric {
  public:
   TrialJobMetric() = default;
-  /// @param what       the value and the run that reported it
+  /// @param metric     the value and the run that reported it
   /// @param parameter  the parameters of the trial at that time
-  TrialJobMetric(Metric what, ParameterId parameter) : metric_(std::move(what)), parameter_(parameter) {}
+  TrialJobMetric(Metric metric, ParameterId parameter) : metric_(std::move(metric)), parameter_(parameter) {}
 
   /// The trial.
   [[nodiscard]] TrialId id() const noexcept { return metric_.run.trial; }
@@ -14999,6 +15023,7 @@ namespace nni {
 template <class Service, class... Policies>
 class TrainingSession {
   static_assert(TrainingService<Service>, "the first policy of a TrainingSession does not model nni::TrainingService");
+  static_assert(detail::check_configuration_of_service<Service>());
   static_assert(detail::count_role<role::tuner, Policies...> + detail::count_role<role::assessor, Policies...> +
                         detail::count_role<role::advisor, Policies...> ==
                     0,
@@ -15215,11 +15240,14 @@ TrainingSession(TrainingSessionOptions, Service, Policies...) -> TrainingSession
 
 }  // namespace nni
 
-// ---- nni/transport/detail/tail_core.hpp
+// ---- nni/transport/file_tail.hpp
 
-namespace nni::transport::detail {
+namespace nni::transport {
 
-/// What `FileTail` needs of a storage, whatever its type.
+namespace detail {
+class TailCore;
+
+/// The operations of a storage that `FileTail` needs, whatever its type.
 struct TailFiles {
   std::function<awaitable<std::string>(RemotePath, std::uint64_t, std::size_t)> read{};
   std::function<awaitable<void>(std::filesystem::path, RemotePath)> upload{};
@@ -15227,83 +15255,7 @@ struct TailFiles {
   std::function<awaitable<void>(RemotePath)> changed{};  ///< empty where nothing can be watched
   std::function<std::filesystem::path(TrialId)> root{};  ///< where a trial sees the storage
 };
-
-/// Settings of `TailCore`, as `FileTailOptions` says.
-struct TailSettings {
-  std::string directory;
-  std::size_t max_record_bytes = 0;
-  Duration first_pause{};
-  Duration longest_pause{};
-};
-
-/// Everything that a `FileTail` is while it is open: one reader per live run.
-class TailCore : public std::enable_shared_from_this<TailCore> {
- public:
-  TailCore(Context& context, TailFiles files, TailSettings settings)
-      : context_(&context), files_(std::move(files)), settings_(std::move(settings)), readers_(context) {}
-
-  awaitable<void> prepare(TrialJobForm form);
-  void resume(RunId run);
-  std::filesystem::path directory_in_trial(RunId run) const;
-  awaitable<TrialMessage> next();
-  awaitable<void> send(RunId run, Parameters parameters);
-  awaitable<void> settle(RunId run);
-  awaitable<void> close();
-
- private:
-  /// A run whose file is read.
-  struct Tail {
-    explicit Tail(RunId which, std::size_t max_record) : run(which), reader(max_record) {}
-    RunId run;
-    ParameterId parameter;
-    channel::MetricsFileReader reader;
-    std::uint64_t offset = 0;                 // read so far
-    std::uint32_t finals = 0;                 // NNI's library numbers all of them 0
-    std::optional<std::uint64_t> last_phase;  // index of the newest parameter file; unknown after a resume
-    std::size_t undelivered = 0;
-    bool over = false;  // the run has ended: one more look, then enough
-    bool done = false;
-    bool settled = false;  // nobody will ask any more
-    async::event told;     // over, done, or a message was taken
-  };
-  using TailPtr = std::shared_ptr<Tail>;
-
-  RemotePath path_of(RunId run, std::string_view file) const;
-  TailPtr begin(RunId run);
-  awaitable<void> write(std::string text, RemotePath to);
-  awaitable<void> follow(TailPtr tail);
-  awaitable<bool> read_more(TailPtr tail);
-  enum class Look { nothing, grew, failed };
-  awaitable<Look> look(TailPtr tail);
-  awaitable<void> pause(TailPtr tail, Duration time);
-  awaitable<bool> watch(TailPtr tail);
-  void take(Tail& tail, const channel::MetricsFileItem& item);
-  void push(Tail& tail, TrialMessage message);
-  void forget(const Tail& tail);
-  bool has_more_than(std::size_t count, std::size_t bytes) const noexcept {
-    return messages_.size() > count || message_bytes_ > bytes;
-  }
-
-  Context* context_;
-  TailFiles files_;
-  TailSettings settings_;
-  async::task_group readers_;
-  std::unordered_map<RunId, TailPtr> tails_;
-  Queue<TrialMessage> messages_;
-  std::size_t message_bytes_ = 0;
-  async::event arrived_;
-  async::event room_;  // messages were taken
-  std::uint64_t last_receipt_ = 0;
-  bool closed_ = false;
-  bool told_unwatched_ = false;
-  bool told_trouble_ = false;
-};
-
-}  // namespace nni::transport::detail
-
-// ---- nni/transport/file_tail.hpp
-
-namespace nni::transport {
+}  // namespace detail
 
 /// Settings of `FileTail`.
 struct FileTailOptions {
@@ -15320,12 +15272,12 @@ struct FileTailOptions {
 /// and for programs that know this channel only.
 ///
 /// A run has a directory `trials/RUN` in the storage: `parameter.cfg`, `parameter_1.cfg` and so on (multi-phase), and
-/// `.nni/metrics`, to which the trial appends. NNI's unmodified Python library does that by itself, told by the
+/// `.nni/metrics`, to which the trial appends. NNI's unmodified Python library does that by itself, directed by the
 /// variables that `environment` sets. Changes are noticed where the storage can be watched, otherwise the file is read
 /// from time to time. A trial gets no answer, so it cannot wait until its value is recorded.
 ///
 /// The file itself is what makes it safe: nothing is removed from it, each record has a key (run, kind, sequence, text), and
-/// after a resume it is read again from its beginning, so that the manager takes what it has not recorded and recognises
+/// after a resume it is read again from its beginning, so that the manager takes what it has not recorded and recognizes
 /// the rest. The directories stay when the experiment has ended.
 class FileTail {
  public:
@@ -15363,7 +15315,7 @@ class FileTail {
   /// Writes the files of a run, and begins to read what it will write; the run is submitted afterwards.
   [[nodiscard]] awaitable<void> prepare(const TrialJobForm& form);
 
-  /// Goes on with a run of an earlier manager.
+  /// Continues to read for a run of an earlier manager.
   void resume(RunId run);
 
   /// `NNI_SYS_DIR`, and what makes NNI's library use files: `NNI_PLATFORM=local`, no `NNI_TRIAL_COMMAND_CHANNEL`.
@@ -15410,13 +15362,13 @@ class Http {
   using role = nni::role::metric_transport;
 
   /// @param options  address and limits
-  /// @throws ConfigError  when it listens on all addresses and does not know which one to tell the trials
+  /// @throws ConfigError  when it listens on all addresses and `advertise` does not say which one the trials reach
   NNI_NEEDS_HTTP(explicit Http(HttpOptions options = {}));
   Http(Http&&) noexcept;
   Http& operator=(Http&&) noexcept;
   ~Http();
 
-  /// Tells trials another host from now on than the options say, for instance `10.0.0.4`. Before `open`.
+  /// Replaces the host in the addresses that trials get, for instance `10.0.0.4`. Before `open`.
   void advertise(std::string host);
 
   /// Starts to listen. The storage is not used.
@@ -15448,8 +15400,8 @@ class Http {
 
   /// Makes a run known under the token that an earlier manager gave it.
   ///
-  /// Best before `open`: a trial that asks while the transport listens and does not know the run yet is told so (404),
-  /// and gives up.
+  /// Best before `open`: a trial that asks while the transport listens and does not know the run yet is
+  /// answered 404, and stops trying.
   /// @param run    trial and attempt
   /// @param token  as `token` returned it
   /// @param form   its `parameters` answer the first request of the run
@@ -15486,7 +15438,7 @@ class Http {
 
 namespace nni::trial {
 
-/// What a server answered.
+/// The answer of a server.
 struct HttpAnswer {
   unsigned status = 0;  ///< of the HTTP answer
   std::string body;     ///< what came with it
@@ -15550,7 +15502,7 @@ class HttpConnection {
 
 namespace nni::trial {
 
-/// What the process of a trial is told by whoever started it, in `NNI_*` variables
+/// The `NNI_*` variables with which the process of a trial was started
 /// (docs/formats/trial-channel.md).
 class TrialEnvironment {
  public:
@@ -15594,10 +15546,10 @@ struct ReliableSenderOptions {
   Duration answer_limit = std::chrono::minutes(10);
 };
 
-/// Brings values to the manager and parameters to the trial, through failures of the connection.
+/// Delivers values to the manager at least once, and fetches parameters, across failures of the connection.
 ///
-/// Values are resent with their sequence until the manager has said that they are recorded; it recognises those that
-/// it has got already. A manager that does not understand batches gets one request per value, as NNI's own library
+/// Values are resent with their sequence until the manager has said that they are recorded; it recognizes
+/// duplicates. A manager that does not understand batches gets one request per value, as NNI's own library
 /// sends them. One thread uses it; `abort` may be called by another.
 class ReliableSender {
  public:
@@ -15616,14 +15568,14 @@ class ReliableSender {
 
   /// The id in the parameter record, as JSON text; NNI's own manager wants it back with each value.
   [[nodiscard]] const std::string& parameter_id() const noexcept { return parameter_id_; }
-  /// What the reports name as their suggestion.
+  /// Sets the id that reports name as their suggestion.
   /// @param json_text  as the manager sent it
   void set_parameter_id(std::string json_text) { parameter_id_ = std::move(json_text); }
 
   /// True once the manager has said that this run is over.
   [[nodiscard]] bool gone() const noexcept { return gone_; }
 
-  /// Makes what is running, and everything later, end with `Errc::closed`. Any thread.
+  /// Makes the running operation, and every later one, end with `Errc::closed`. Any thread.
   void abort() noexcept;
 
  private:
@@ -15633,7 +15585,7 @@ class ReliableSender {
   HttpAnswer put(std::string_view body, std::string_view content_type);
   void deliver_batch(std::span<const Report> reports);
   void deliver_one(const Report& report);
-  [[noreturn]] void refuse(const HttpAnswer& answer, const std::string& what) const;
+  [[noreturn]] void refuse(const HttpAnswer& answer, const std::string& rejected) const;
 
   std::string trial_id_;
   ReliableSenderOptions options_;
@@ -15675,17 +15627,17 @@ struct ClientOptions {
 /// One process reports: one that was forked off after the first report cannot, and gets an error that says so.
 class Client {
  public:
-  /// @param environment  who we are and where the manager is; standing alone, results are printed
+  /// @param environment  identity of the trial and address of the manager; without a manager, results are printed
   /// @param options   limits
   explicit Client(TrialEnvironment environment, ClientOptions options = {});
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  /// Waits until what was reported is recorded, at most `ClientOptions::flush_limit`; what is lost is said on
-  /// standard error.
+  /// Waits until what was reported is recorded, at most `ClientOptions::flush_limit`; losses are reported
+  /// on standard error.
   ~Client();
 
-  /// Who we are.
+  /// Returns the environment that the constructor was given.
   [[nodiscard]] const TrialEnvironment& environment() const noexcept;
 
   /// The parameters of this trial; the same ones each time, unless the manager has sent others meanwhile.
@@ -15697,7 +15649,7 @@ class Client {
   void stand_alone(Parameters parameters);
 
   /// Reports JSON text; a number, or an object whose member `default` is the number.
-  /// @throws Error  `Errc::config_invalid` for a text that is not JSON; what made the sending thread give up, see
+  /// @throws Error  `Errc::config_invalid` for a text that is not JSON; the error that stopped the sending thread, see
   ///                `ReliableSender::deliver`
   void report_intermediate_result(std::string_view json_text);
 
@@ -15706,7 +15658,7 @@ class Client {
   void report_final_result(std::string_view json_text);
 
   /// Waits until everything that was reported is recorded.
-  /// @throws Error  what made the sending thread give up
+  /// @throws Error  the error that stopped the sending thread
   void flush();
 
   /// Values that were reported and are not known to be recorded.
@@ -15722,7 +15674,7 @@ class Client {
 
 // ---- nni/trial/trial.hpp
 
-/// What a trial program calls, with the names of NNI's own library.
+/// The functions that a trial program calls, with the names of NNI's own library.
 ///
 /// @code
 /// int main() {
@@ -15733,15 +15685,15 @@ class Client {
 /// }
 /// @endcode
 ///
-/// Started by hand instead of by a manager, the program prints its results; see `stand_alone` for its parameters. What
-/// was reported is sent to the end when the process returns from `main` or calls `exit`; not when it is killed or calls
+/// Started by hand instead of by a manager, the program prints its results; see `stand_alone` for its parameters. Reported values
+/// are sent to the end when the process returns from `main` or calls `exit`; not when it is killed or calls
 /// `_exit`. Errors are `nni::Error`: let them end the program, and the trial counts as failed.
 namespace nni::trial {
 
-/// The client that these functions share. It is made by the first of them that is called.
+/// Returns the client that these functions share; the first of them that is called creates it.
 Client& client();
 
-/// The parameters of this trial.
+/// Returns the parameters of this trial.
 /// @throws Error  when the manager cannot be reached for 60 s, or has ended this trial
 [[nodiscard]] Parameters get_next_parameter();
 
@@ -15754,34 +15706,34 @@ void report_intermediate_result(std::string_view json_text);
 /// Reports an object; member `default` is the value to assess by.
 void report_intermediate_result(const boost::json::object& value);
 
-/// Reports the value to optimise, and returns when it is recorded. Of several the first counts.
+/// Reports the value to optimize, and returns when it is recorded. Of several the first counts.
 void report_final_result(double value);
 
-/// Reports JSON text; member `default` of an object is the value to optimise.
+/// Reports JSON text; member `default` of an object is the value to optimize.
 void report_final_result(std::string_view json_text);
 
-/// Reports an object; member `default` is the value to optimise.
+/// Reports an object; member `default` is the value to optimize.
 void report_final_result(const boost::json::object& value);
 
 /// Waits until everything that was reported is recorded.
 void flush();
 
-/// The id of this trial, or `STANDALONE`.
+/// Returns the id of this trial, or `STANDALONE`.
 [[nodiscard]] const std::string& get_trial_id();
 
-/// The id of the experiment, or `STANDALONE`.
+/// Returns the id of the experiment, or `STANDALONE`.
 [[nodiscard]] const std::string& get_experiment_id();
 
-/// The position of this trial in its experiment, from 0.
+/// Returns the position of this trial in its experiment, from 0.
 [[nodiscard]] std::int64_t get_sequence_id();
 
-/// Where this trial may write: its own directory, or the current one when it stands alone.
+/// Returns the directory where this trial may write: its own directory, or the current one when it stands alone.
 [[nodiscard]] const std::string& get_output_directory();
 
 /// True when no manager started this process.
 [[nodiscard]] bool stands_alone();
 
-/// Parameters for a program that was started by hand; see `Client::stand_alone`.
+/// Sets parameters for a program that was started by hand; see `Client::stand_alone`.
 void stand_alone(Parameters parameters);
 
 /// Reads parameters from a command line: `name=value` for one (JSON, or text), `@file` for a JSON object in a file.
@@ -15831,11 +15783,14 @@ inline constexpr std::string_view local_environment = "local-env";
 /// process the same `keeper::Keeper` runs here, at the other end of a loopback stream.
 class LocalCore : public std::enable_shared_from_this<LocalCore> {
  public:
-  explicit LocalCore(LocalOptions options) : options_(std::move(options)) {}
+  /// @param options             settings
+  /// @param most_message_bytes  messages that are held here; the keeper's spool holds the rest
+  explicit LocalCore(LocalOptions options, std::size_t most_message_bytes = 16 * 1024 * 1024)
+      : options_(std::move(options)), most_message_bytes_(most_message_bytes) {}
 
   awaitable<void> start(Context& context);
   awaitable<JobId> submit(TrialJobForm form);
-  void cancel(RunId run, StopReason why);
+  void cancel(RunId run, StopReason reason);
   awaitable<JobEvent> next_event();
   awaitable<void> clean_up();
   awaitable<std::vector<JobReport>> adopt(std::vector<Intent> runs);
@@ -15846,6 +15801,18 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void recorded(RunId run);
 
   void drop();
+
+  void set_directory(const std::filesystem::path& directory, const ExperimentId& id);
+  void set_life(const std::string& life, bool can_resume) {
+    life_ = life;
+    can_resume_ = can_resume;
+  }
+  const LocalOptions& options() const noexcept { return options_; }
+  void set_options(LocalOptions options) { options_ = std::move(options); }
+  bool has_keeper() const noexcept { return with_keeper_; }
+  const std::string& remark() const noexcept { return remark_; }
+  awaitable<std::string> fetch_log(RunId run, std::string stream) const;
+
   void on_trouble(TroubleListener listener);
 
   /// Messages that nobody has taken yet.
@@ -15853,40 +15820,28 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
 
   std::filesystem::path trials() const { return keeper::trials_directory(directory_, local_environment); }
 
-  LocalOptions options_;
-  std::size_t most_messages_ = 10'000;  // that are held here; the keeper's spool holds the rest
-  std::size_t most_message_bytes_ = 16 * 1024 * 1024;
-  TroubleListener trouble_listener_;
-  std::filesystem::path directory_;
-  ExperimentId experiment_;
-  std::string life_;        // of the experiment
-  bool can_resume_ = true;  // a later manager can take the runs over
-  Context* context_ = nullptr;
-  bool with_keeper_ = false;
-  std::string remark_;  // what people should know of how trials run
-
  private:
   /// A run that was submitted or adopted, and whose end was not taken yet.
   struct Tracked {
     ParameterId parameter;
     std::uint64_t phases = 0;      // further parameters that were sent
-    std::deque<std::string> sent;  // the last of them, for a keeper that has not heard them
+    std::deque<std::string> sent;  // the last of them, for a keeper that has not received them
     JobId job;
     bool decided = false;  // started, or ended without
     bool ended = false;
     bool not_taken = false;               // the keeper has another run of this name
-    bool adopted = false;                 // its start was told by the report
+    bool adopted = false;                 // its start was part of the report
     std::optional<JobEnd> presumed;       // how it ended, should the keeper's old records say nothing of it
-    std::optional<StopReason> cancelled;  // asked for: asked again of a keeper that may not have heard it
+    std::optional<StopReason> cancelled;  // requested: sent again to a keeper that may not have received it
     async::event changed;
   };
   using TrackedPtr = std::shared_ptr<Tracked>;
 
   enum class Phase {
     closed,    ///< no keeper
-    greeting,  ///< the keeper tells what is old
-    held,      ///< it has told, or told as much as is held here, and waits for `adopt`
-    live       ///< records are told as they come
+    greeting,  ///< the keeper sends records from before the connection
+    held,      ///< it has sent them, or as many as are held here, and waits for `adopt`
+    live       ///< records are delivered as they come
   };
 
   keeper::KeeperOptions keeper_options() const;
@@ -15898,8 +15853,8 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   awaitable<bool> try_direct();
   awaitable<void> greet_own_keeper();
   awaitable<void> greet(std::shared_ptr<keeper::ByteStream> stream);
-  void welcomed(keeper::Welcome what);
-  void send_again(RunId run, Tracked& tracked, std::uint64_t heard);
+  void welcomed(keeper::Welcome welcome);
+  void send_again(RunId run, Tracked& tracked, std::uint64_t received);
   void go_live();
   void on_record(keeper::Record record);
   void on_caught_up();
@@ -15919,10 +15874,10 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void watch_keeper();
   awaitable<void> watch_answers();
   bool awaits_ends() const;
-  void heard();
+  void keeper_answered();
   void end_presumed();
   void defer(RunId run, std::string reason);
-  void tell_trouble();
+  void report_trouble();
   std::string directory_of(RunId run) const;
   std::vector<std::string> tags() const;
   keeper::StartOrder order_of(const TrialJobForm& form);
@@ -15933,15 +15888,15 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   void hold_back();
 
   Phase phase_ = Phase::closed;
-  bool connecting_ = false;    // meanwhile the end of a connection is nobody else's business
+  bool connecting_ = false;    // meanwhile the end of a connection is handled by the code that connects
   bool reconnecting_ = false;  // after its end, until there is another one
   bool watching_ = false;      // whether the keeper answers
   bool abandoned_ = false;     // the keeper did not answer at the end
   SteadyPoint connected_at_{};
-  SteadyPoint heard_at_{};  // when the keeper last said anything
-  SteadyPoint asked_at_{};  // when it was last told to stop a run
+  SteadyPoint answered_at_{};  // when the keeper last sent anything
+  SteadyPoint asked_at_{};     // when it was last asked to stop a run
   Duration reconnect_pause_{};
-  bool wants_records_ = false;  // runs were adopted or submitted: records are told as they come
+  bool wants_records_ = false;  // runs were adopted or submitted: records are delivered as they come
   bool closing_ = false;
   bool finished_ = false;
   std::string trouble_;  // why the connection ended or cannot be made
@@ -15950,13 +15905,25 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   keeper::Welcome welcome_;
   std::string keeper_trouble_;        // why the keeper of this connection cannot write
   std::string away_;                  // why there is no connection, or no answer
-  std::string told_trouble_;          // to the listener
+  std::string reported_trouble_;      // to the listener
   bool refused_ = false;              // by the keeper, with a sentence
   std::vector<keeper::Record> held_;  // records that came before `adopt`
   std::size_t held_bytes_ = 0;
   bool caught_up_ = false;  // all records from before the connection have come
   async::event connection_changed_;
-  std::uint64_t seen_end_ = 0;  // records before this position were told
+  std::uint64_t seen_end_ = 0;  // records before this position were delivered
+
+  LocalOptions options_;
+  std::size_t most_messages_ = 10'000;  // that are held here; the keeper's spool holds the rest
+  std::size_t most_message_bytes_;
+  TroubleListener trouble_listener_;
+  std::filesystem::path directory_;
+  ExperimentId experiment_;
+  std::string life_;        // of the experiment
+  bool can_resume_ = true;  // a later manager can take the runs over
+  Context* context_ = nullptr;
+  bool with_keeper_ = false;
+  std::string remark_;  // what people should know of how trials run
 
   std::shared_ptr<keeper::Keeper> own_keeper_;
   std::shared_ptr<keeper::Connection> own_connection_;
@@ -15964,7 +15931,7 @@ class LocalCore : public std::enable_shared_from_this<LocalCore> {
   std::unordered_map<RunId, TrackedPtr> runs_;
   std::unordered_set<RunId> foreign_;  // live in the keeper, and unknown to the records of the experiment
   std::unordered_map<RunId, std::uint64_t> end_positions_;  // ended, not yet recorded
-  std::unordered_set<std::uint64_t> unacknowledged_;        // positions that were told and not acknowledged yet
+  std::unordered_set<std::uint64_t> unacknowledged_;        // positions that were delivered and not acknowledged yet
   std::unordered_map<RunId, std::size_t> undelivered_;
   std::deque<JobEvent> events_;
   std::deque<TrialMessage> messages_;
@@ -16008,6 +15975,75 @@ class FileWatcher {
 };
 
 }  // namespace nni::storage::detail
+
+// ---- nni/transport/detail/tail_core.hpp
+
+namespace nni::transport::detail {
+
+/// The state of an open `FileTail`: one reader per live run.
+class TailCore : public std::enable_shared_from_this<TailCore> {
+ public:
+  TailCore(Context& context, TailFiles files, FileTailOptions options)
+      : context_(&context), files_(std::move(files)), options_(std::move(options)), readers_(context) {}
+
+  awaitable<void> prepare(TrialJobForm form);
+  void resume(RunId run);
+  std::filesystem::path directory_in_trial(RunId run) const;
+  awaitable<TrialMessage> next();
+  awaitable<void> send(RunId run, Parameters parameters);
+  awaitable<void> settle(RunId run);
+  awaitable<void> close();
+
+ private:
+  /// A run whose file is read.
+  struct Tail {
+    explicit Tail(RunId of, std::size_t max_record) : run(of), reader(max_record) {}
+    RunId run;
+    ParameterId parameter;
+    channel::MetricsFileReader reader;
+    std::uint64_t offset = 0;                 // read so far
+    std::uint32_t finals = 0;                 // NNI's library numbers all of them 0
+    std::optional<std::uint64_t> last_phase;  // index of the newest parameter file; unknown after a resume
+    std::size_t undelivered = 0;
+    bool over = false;  // the run has ended: one more look, then enough
+    bool done = false;
+    bool settled = false;  // no further reader
+    async::event changed;  // over, done, or a message was taken
+  };
+  using TailPtr = std::shared_ptr<Tail>;
+
+  RemotePath path_of(RunId run, std::string_view file) const;
+  TailPtr begin(RunId run);
+  awaitable<void> write(std::string text, RemotePath to);
+  awaitable<void> follow(TailPtr tail);
+  awaitable<bool> read_more(TailPtr tail);
+  enum class Look { nothing, grew, failed };
+  awaitable<Look> look(TailPtr tail);
+  awaitable<void> pause(TailPtr tail, Duration time);
+  awaitable<bool> watch(TailPtr tail);
+  void take(Tail& tail, const channel::MetricsFileItem& item);
+  void push(Tail& tail, TrialMessage message);
+  void forget(const Tail& tail);
+  bool has_more_than(std::size_t count, std::size_t bytes) const noexcept {
+    return messages_.size() > count || message_bytes_ > bytes;
+  }
+
+  Context* context_;
+  TailFiles files_;
+  FileTailOptions options_;
+  async::task_group readers_;
+  std::unordered_map<RunId, TailPtr> tails_;
+  Queue<TrialMessage> messages_;
+  std::size_t message_bytes_ = 0;
+  async::event arrived_;
+  async::event room_;  // messages were taken
+  std::uint64_t last_receipt_ = 0;
+  bool closed_ = false;
+  bool told_unwatched_ = false;
+  bool told_trouble_ = false;
+};
+
+}  // namespace nni::transport::detail
 
 #if NNI_HEADER_ONLY || defined(NNI_IMPLEMENTATION)
 
@@ -16356,7 +16392,7 @@ struct wakeup::Core {
   static constexpr unsigned waiting = 2;    // a coroutine is suspended, so the first signal has to post
   static constexpr unsigned posted = 4;     // a call of `deliver` is queued
 
-  explicit Core(boost::asio::any_io_executor where) : executor(std::move(where)) {}
+  explicit Core(boost::asio::any_io_executor given) : executor(std::move(given)) {}
 
   void deliver() {
     const unsigned before = state.fetch_and(~posted, std::memory_order_acq_rel);
@@ -16710,8 +16746,8 @@ namespace nni::async {
 struct task_group::Core {
   using Children = std::list<detail::Child>;
 
-  explicit Core(boost::asio::any_io_executor where)
-      : executor(std::move(where)), context_gone(detail::WaitRegistry::of(executor).gone()) {}
+  explicit Core(boost::asio::any_io_executor given)
+      : executor(std::move(given)), context_gone(detail::WaitRegistry::of(executor).gone()) {}
 
   void cancel() {
     if (std::exchange(cancelled, true)) return;
@@ -16870,7 +16906,7 @@ NNI_INLINE void Server::handle_batch(detail::Channel& channel, const net::Reques
   }
   detail::PendingBatch batch;
   batch.run = channel.run;
-  batch.when = now;
+  batch.arrived_at = now;
   batch.reply = std::make_shared<detail::SharedReply>();
   batch.reply->reply = std::move(reply);
   batch.reply->answer = batch_answer(*count);
@@ -16917,7 +16953,7 @@ NNI_INLINE void Server::pump() {
 NNI_INLINE void Server::deliver_part(detail::PendingBatch& batch) {
   const std::string_view rest = std::string_view(batch.body).substr(batch.at);
   const std::string_view part = rest.substr(0, batch_part(rest, detail::part_values, detail::part_bytes));
-  Batch values = decode_batch(part, batch.run, batch.when).value();
+  Batch values = decode_batch(part, batch.run, batch.arrived_at).value();
   batch.at += part.size();
   if (batch.at == batch.body.size() || !tokens_.contains(batch.run)) {
     std::string().swap(batch.body);  // the handler may need the memory
@@ -17268,7 +17304,7 @@ NNI_INLINE std::optional<MetricsFileItem> MetricsFileReader::skip() {
   while (end < rest.size() && head(rest.substr(end)) == Head::none) ++end;
   std::string text = shortened(rest.substr(0, end));
   consume(end);
-  if (std::exchange(skipping_, true)) return std::nullopt;  // told already
+  if (std::exchange(skipping_, true)) return std::nullopt;  // returned already
   return MetricsFileItem(false, std::move(text), position_);
 }
 
@@ -17292,8 +17328,8 @@ namespace nni::channel {
 
 namespace detail {
 
-NNI_INLINE Error not_understood(std::string_view what, std::string_view text) {
-  return Error(Errc::protocol, std::string(what) + ": " + shortened(text));
+NNI_INLINE Error not_understood(std::string_view problem, std::string_view text) {
+  return Error(Errc::protocol, std::string(problem) + ": " + shortened(text));
 }
 
 // Calls `member(name, scanner)` for each member of an object; it has to pass the value, and answers false to give up.
@@ -17519,10 +17555,10 @@ NNI_INLINE bool take_framed(std::string_view& rest, Framed& framed) noexcept {
   std::size_t length = 0;
   const auto size = std::from_chars(index.ptr + 1, last, length);
   if (size.ec != std::errc{} || size.ptr == last || *size.ptr != '\n') return false;
-  const std::string_view behind(size.ptr + 1, static_cast<std::size_t>(last - size.ptr) - 1);
-  if (behind.size() <= length || behind[length] != '\n') return false;
-  framed.value = behind.substr(0, length);
-  rest = behind.substr(length + 1);
+  const std::string_view after(size.ptr + 1, static_cast<std::size_t>(last - size.ptr) - 1);
+  if (after.size() <= length || after[length] != '\n') return false;
+  framed.value = after.substr(0, length);
+  rest = after.substr(length + 1);
   return true;
 }
 
@@ -17548,7 +17584,7 @@ NNI_INLINE std::size_t batch_part(std::string_view text, std::size_t values, std
   return text.size() - rest.size();
 }
 
-NNI_INLINE Result<Batch> decode_batch(std::string_view text, RunId run, TimePoint when) {
+NNI_INLINE Result<Batch> decode_batch(std::string_view text, RunId run, TimePoint arrived_at) {
   Batch batch;
   std::string_view rest = text;
   batch.metrics.reserve(std::min<std::size_t>(text.size() / 16 + 1, 4096));
@@ -17556,7 +17592,7 @@ NNI_INLINE Result<Batch> decode_batch(std::string_view text, RunId run, TimePoin
   while (!rest.empty()) {
     if (!detail::take_framed(rest, framed)) return detail::not_understood("the framing of a batch is broken", rest);
     if (is_json_text(framed.value))
-      batch.metrics.emplace_back(run, framed.kind, framed.sequence, std::string(framed.value), when);
+      batch.metrics.emplace_back(run, framed.kind, framed.sequence, std::string(framed.value), arrived_at);
     else
       batch.garbage.push_back(shortened(framed.value));
     ++batch.count;
@@ -17881,7 +17917,7 @@ NNI_INLINE void Server::expire() {
 
 // ---- the end
 
-// The system tells of 128 readable sockets at a time, and one turn reads 64 KiB of each.
+// The system reports 128 readable sockets at a time, and one turn reads 64 KiB of each.
 NNI_INLINE bool Server::settled_after(std::size_t turns) const noexcept {
   const std::size_t needed = 4 + server_->connections() / 64;
   const std::size_t largest = 8 + options_.max_body_bytes / (64 * 1024);
@@ -22348,27 +22384,6 @@ NNI_INLINE Error damaged_record(std::string_view record, std::string_view text) 
       "the data store holds " + std::string(record) + " that cannot be read: " + std::string(text.substr(0, 200)));
 }
 
-/// Describes a word, for messages.
-template <class Enum>
-inline constexpr std::string_view word_meaning{};
-template <>
-inline constexpr std::string_view word_meaning<MetricKind> = "the kind of a value";
-template <>
-inline constexpr std::string_view word_meaning<EndKind> = "an end of a run";
-template <>
-inline constexpr std::string_view word_meaning<StopReason> = "a reason to stop";
-template <>
-inline constexpr std::string_view word_meaning<TrialJobStatus> = "a trial's status";
-template <>
-inline constexpr std::string_view word_meaning<ExperimentStatus> = "an experiment's status";
-
-template <class Enum>
-Enum recorded_word(std::string_view text) {
-  const std::optional<Enum> found = parse_recorded<Enum>(text);
-  if (!found) throw damaged_record(word_meaning<Enum>, text);
-  return *found;
-}
-
 /// A placement as JSON text; empty where the platform chooses.
 NNI_INLINE std::string placement_text(const Placement& placement) {
   if (placement.node.empty() && !placement.gpus) return {};
@@ -24362,7 +24377,7 @@ NNI_LAZY_BODY void Engine::adopt(const std::vector<JobReport>& reports) {
       if (report.state == JobReport::State::ended || report.state == JobReport::State::unknown) {
         if (report.state == JobReport::State::unknown) {
           report.end.kind = EndKind::lost;
-          if (report.end.message.empty()) report.end.message = "the platform does not know it any more";
+          if (report.end.message.empty()) report.end.message = "the platform no longer knows this run";
         }
         const bool lost = report.state == JobReport::State::unknown;
         JobEnded end(report.run, report.end, report.ended == TimePoint{} ? now() : report.ended);
@@ -26728,7 +26743,10 @@ NNI_INLINE Client::Client(boost::asio::any_io_executor executor, std::shared_ptr
     : executor_(std::move(executor)), stream_(std::move(stream)), events_(std::move(events)) {}
 
 NNI_INLINE void Client::open(const Hello& hello) {
-  stream_->start(*this);
+  ByteStream::Events events;
+  events.bytes = [this](std::string_view bytes) { on_bytes(bytes); };
+  events.closed = [this] { on_closed(); };
+  stream_->start(std::move(events));
   command(FrameType::hello, [&hello](Writer& out) { encode(out, hello); });
 }
 
@@ -26770,8 +26788,8 @@ NNI_INLINE void Client::start(const StartOrder& order) {
   command(FrameType::start, [&order](Writer& out) { encode(out, order); });
 }
 
-NNI_INLINE void Client::kill(RunId run, StopReason why) {
-  command(FrameType::kill, [run, why](Writer& out) { encode_kill(out, run, why); });
+NNI_INLINE void Client::kill(RunId run, StopReason reason) {
+  command(FrameType::kill, [run, reason](Writer& out) { encode_kill(out, run, reason); });
 }
 
 NNI_INLINE void Client::send(RunId run, std::string_view record) {
@@ -26838,10 +26856,10 @@ NNI_INLINE void Client::on_closed() {
   end(events_.closed, "the keeper hung up");
 }
 
-NNI_INLINE void Client::end(const std::function<void(std::string)>& tell, std::string reason) {
+NNI_INLINE void Client::end(const std::function<void(std::string)>& notify, std::string reason) {
   if (std::exchange(ended_, true)) return;
   stream_->close();
-  tell(std::move(reason));
+  notify(std::move(reason));
 }
 
 NNI_INLINE void Client::handle(const Frame& frame) {
@@ -27096,6 +27114,14 @@ NNI_INLINE Connection::Connection(Keeper& keeper, std::shared_ptr<ByteStream> st
   reader_.limit(max_greeting_payload);
 }
 
+NNI_INLINE void Connection::start() {
+  ByteStream::Events events;
+  events.bytes = [this](std::string_view bytes) { on_bytes(bytes); };
+  events.drained = [this] { on_drained(); };
+  events.closed = [this] { on_closed(); };
+  stream_->start(std::move(events));
+}
+
 NNI_INLINE void Connection::on_bytes(std::string_view bytes) {
   const std::shared_ptr<Connection> keep = shared_from_this();
   try {
@@ -27131,26 +27157,23 @@ NNI_INLINE void Connection::on_closed() {
   end();
 }
 
-NNI_INLINE void Connection::end() {
-  if (std::exchange(ended_, true)) return;
+// False when that was done before.
+NNI_INLINE bool Connection::hang_up() {
+  if (std::exchange(ended_, true)) return false;
   if (manager_) {
     keeper_->on_records(nullptr);
     keeper_->on_trouble(nullptr);
     keeper_->on_deferred(nullptr);
   }
   stream_->close();
-  host_.over(*this);
+  return true;
 }
 
-NNI_INLINE void Connection::close() {
-  if (std::exchange(ended_, true)) return;
-  if (manager_) {
-    keeper_->on_records(nullptr);
-    keeper_->on_trouble(nullptr);
-    keeper_->on_deferred(nullptr);
-  }
-  stream_->close();
+NNI_INLINE void Connection::end() {
+  if (hang_up()) host_.over(*this);
 }
+
+NNI_INLINE void Connection::close() { hang_up(); }
 
 NNI_INLINE void Connection::handle(const Frame& frame) {
   if (manager_) return command(frame);
@@ -27190,7 +27213,7 @@ NNI_INLINE void Connection::greet(const Frame& frame) {
     if (behind_ || first != next_) return;  // they are read from the spool when it is their turn
     stream_->out().append(frames);
     next_ = last;
-    tell_caught_up();
+    send_caught_up();
     stream_->flush();
     behind_ = stream_->backlog() > detail::most_backlog;
   });
@@ -27210,14 +27233,14 @@ NNI_INLINE void Connection::send_more() {
   if (!manager_ || ended_) return;
   while (behind_ && stream_->backlog() < detail::most_backlog) {
     next_ = keeper_->replay(next_, detail::replay_chunk, stream_->out());
-    tell_caught_up();
+    send_caught_up();
     behind_ = next_ < keeper_->written_end();
     stream_->flush();
   }
 }
 
-NNI_INLINE void Connection::tell_caught_up() {
-  if (next_ < old_end_ || std::exchange(told_caught_up_, true)) return;
+NNI_INLINE void Connection::send_caught_up() {
+  if (next_ < old_end_ || std::exchange(sent_caught_up_, true)) return;
   append_frame(stream_->out(), FrameType::caught_up, 0, [](Writer&) {});
 }
 
@@ -27510,8 +27533,9 @@ class Daemon::Core {
 
   void over(Connection& connection) {
     if (manager_ == &connection) {
-      log_.info("keeper",
-                "manager gone: " + connection.hello().owner + "; " + std::to_string(keeper_->live()) + " trials go on");
+      log_.info(
+          "keeper",
+          "manager gone: " + connection.hello().owner + "; " + std::to_string(keeper_->live()) + " trials continue");
       manager_ = nullptr;
       if (!connection.hello().can_resume) end_with_manager();
     }
@@ -27580,14 +27604,14 @@ class Daemon::Core {
   }
 
   // A manager would start the next trial as soon as one is killed. What it orders from now on reaches the next keeper.
-  void stop(StopReason why) {
+  void stop(StopReason reason) {
     may_end_ = true;
     stopping_ = true;
     if (Connection* const manager = std::exchange(manager_, nullptr)) {
       manager->close();
       forget(*manager);
     }
-    keeper_->kill_all(why);
+    keeper_->kill_all(reason);
     check_end();
   }
 
@@ -27664,7 +27688,7 @@ inline constexpr std::string_view channel_variable = "NNI_TRIAL_COMMAND_CHANNEL"
 inline constexpr std::string_view per_run_variables[] = {
     "NNI_OUTPUT_DIR", "NNI_SYS_DIR", "NNI_TRIAL_JOB_ID", "NNI_TRIAL_SEQ_ID"};
 
-/// Puts the folder of the reporting program behind all others, so that it hides no program of the user.
+/// Puts the folder of the reporting program after all others, so that it hides no program of the user.
 NNI_INLINE void add_folder(std::string& path_entry, std::string_view program) {
   const std::string folder(program.substr(0, program.rfind('/')));
   if ((":" + path_entry.substr(path_entry.find('=') + 1) + ":").find(":" + folder + ":") == std::string::npos)
@@ -27869,7 +27893,7 @@ NNI_INLINE void Keeper::recover() {
       if (process::is_alive(record.process) && belongs_to_run(record.process.pid, surroundings_.trials, run))
         left_over.push_back(record.process);
     // Also processes that left their group or lost their parent, and a trial that was started but not yet recorded. A
-    // run that has ended may have left some behind: they are killed, and its end stays as it was recorded.
+    // run that has ended may have left some: they are killed, and its end stays as it was recorded.
     for (const auto& [process, directory] :
          process::processes_with_variable("NNI_OUTPUT_DIR", surroundings_.trials + "/")) {
       left_over.push_back(process);
@@ -27982,7 +28006,7 @@ NNI_INLINE void Keeper::flush_soon() {
 NNI_INLINE void Keeper::flush() {
   if (closed_) return;
   if (const int error = spool_.flush()) {
-    // Nothing is told before it is written, so trials and manager wait with us.
+    // Nothing is delivered before it is written, so trials and manager wait with us.
     if (trouble_.empty()) {
       trouble_ = "the spool in " + keeper_directory(options_.directory).string() + " cannot be written (" +
                  std::strerror(error) + "); trials wait until there is room";
@@ -28199,14 +28223,14 @@ NNI_INLINE void Keeper::defer_start(RunId run, const std::string& name, bool rem
   check_idle();
 }
 
-NNI_INLINE void Keeper::kill(RunId run, StopReason why) {
+NNI_INLINE void Keeper::kill(RunId run, StopReason reason) {
   const auto found = runs_.find(run);
   if (found == runs_.end() || found->second.killed || found->second.settling) return;
   Run& state = found->second;
   if (state.process.pid == 0) {
     std::erase_if(orders_, [run](const Waiting& waiting) { return waiting.order.run == run; });
     JobEnd end(EndKind::killed, 0, "stopped before it was started");
-    end.why = why;
+    end.why = reason;
     return record_end(run, state, std::move(end));
   }
   // A process that has ended already, unnoticed so far, ended by itself.
@@ -28214,18 +28238,18 @@ NNI_INLINE void Keeper::kill(RunId run, StopReason why) {
   if (::waitid(P_PID, static_cast<id_t>(state.process.pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
       info.si_pid != 0)
     return;
-  state.killed = why;
+  state.killed = reason;
   state.below = process::descendants(state.process.pid);
   detail::signal_trial(state.process.pid, SIGINT);
   overdue_.emplace_back(std::chrono::steady_clock::now() + options_.grace, run);
   arm_kill_timer();
 }
 
-NNI_INLINE void Keeper::kill_all(StopReason why) {
+NNI_INLINE void Keeper::kill_all(StopReason reason) {
   std::vector<RunId> all;
   all.reserve(runs_.size());
   for (const auto& entry : runs_) all.push_back(entry.first);
-  for (const RunId run : all) kill(run, why);
+  for (const RunId run : all) kill(run, reason);
 }
 
 NNI_INLINE void Keeper::arm_kill_timer() {
@@ -28288,7 +28312,7 @@ NNI_INLINE void Keeper::ended(const process::Exit& exit) {
     process::kill_now(state.below);
     process::kill_now(strays_of(run));
   }
-  // A trial that was told to stop and exits by itself is reported so: its manager decides what that means.
+  // A trial that was asked to stop and exits by itself is reported so: its manager decides what that means.
   if (state.killed && exit.how != process::Exit::How::exited) {
     end.kind = EndKind::killed;
     end.message = std::move(state.how_killed);
@@ -28308,7 +28332,7 @@ NNI_INLINE void Keeper::ended(const process::Exit& exit) {
   boost::asio::co_spawn(executor_, settle_and_end(run, std::move(end), by_sigterm), boost::asio::detached);
 }
 
-/// What a trial left in other groups and without a parent, told by the variable that it was started with.
+/// Finds the orphans that a trial left in other groups, by the variable that it was started with.
 NNI_INLINE std::vector<process::Identity> Keeper::strays_of(RunId run) const {
   constexpr std::string_view variable = "NNI_OUTPUT_DIR";
   const std::string directory = surroundings_.trials + "/" + to_string(run);
@@ -28378,7 +28402,7 @@ NNI_INLINE void Keeper::received(channel::Message message) {
     after_write_.push_back(std::move(message));
     return flush_soon();
   }
-  // The trial may end once it knows that its result is safe, so it is told when the manager has it on its disk.
+  // The trial may end once it knows that its result is safe, so it gets its answer when the manager has it on its disk.
   const auto final = std::make_shared<Final>();
   final->open = static_cast<std::size_t>(spool_.next_position() - first);
   final->message = std::move(message);
@@ -28551,8 +28575,8 @@ NNI_INLINE std::size_t claimed_size(std::string_view bytes) {
   return size > max_frame_payload ? 0 : record_header_size + size;
 }
 
-NNI_INLINE Error spool_error(boost::system::error_code error, const std::filesystem::path& path, const char* what) {
-  return Error(error, "the spool " + path.string() + " " + what);
+NNI_INLINE Error spool_error(boost::system::error_code error, const std::filesystem::path& path, const char* problem) {
+  return Error(error, "the spool " + path.string() + " " + problem);
 }
 
 }  // namespace detail
@@ -28578,7 +28602,8 @@ NNI_INLINE void Spool::open(const std::filesystem::path& path, const Visitor& vi
     return;
   }
   if (!found.starts_with(detail::spool_magic))
-    throw Error(Errc::store_corrupt, "the file " + path.string() + " is not a spool; move it away to go on without it");
+    throw Error(
+        Errc::store_corrupt, "the file " + path.string() + " is not a spool; move it away to continue without it");
   if (found != header)
     throw Error(
         Errc::store_corrupt,
@@ -28587,7 +28612,7 @@ NNI_INLINE void Spool::open(const std::filesystem::path& path, const Visitor& vi
             "that version, or move the file away and lose what is in it");
   if ((failure = load(visit))) throw detail::spool_error(failure, path, "cannot be read");
   if (bytes > end_) {
-    // On the disk before anything is written behind the cut: no loss of power may join old bytes to new ones.
+    // On the disk before anything is written after the cut: no loss of power may join old bytes to new ones.
     if ((failure = file_.truncate(end_))) throw detail::spool_error(failure, path, "cannot be shortened");
     if ((failure = file_.sync())) throw detail::spool_error(failure, path, "cannot be shortened");
   }
@@ -28967,8 +28992,9 @@ class SocketStream final : public ByteStream, public std::enable_shared_from_thi
     ::fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
   }
 
-  void start(StreamUser& user) override {
-    user_ = &user;
+  void start(Events events) override {
+    events_ = std::move(events);
+    delivering_ = true;
     receive();
   }
 
@@ -28986,13 +29012,13 @@ class SocketStream final : public ByteStream, public std::enable_shared_from_thi
 
   void hold(bool held) override {
     held_ = held;
-    if (!held_ && user_ && !receiving_) receive();
+    if (!held_ && delivering_ && !receiving_) receive();
   }
 
   [[nodiscard]] std::size_t backlog() const noexcept override { return sending_.size() - sent_; }
 
   void close() override {
-    user_ = nullptr;
+    delivering_ = false;
     failed_ = true;
     boost::system::error_code ignored;
     socket_.close(ignored);
@@ -29008,7 +29034,7 @@ class SocketStream final : public ByteStream, public std::enable_shared_from_thi
       } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
         return wait_to_send();
       } else if (errno != EINTR) {
-        failed_ = true;  // the receiving side tells the user
+        failed_ = true;  // the receiving side reports it
         break;
       }
     }
@@ -29028,7 +29054,7 @@ class SocketStream final : public ByteStream, public std::enable_shared_from_thi
           self->waiting_ = false;
           if (failure || self->failed_) return;
           self->send();
-          if (self->sending_.empty() && self->user_) self->user_->on_drained();
+          if (self->sending_.empty() && self->delivering_ && self->events_.drained) self->events_.drained();
         });
   }
 
@@ -29037,7 +29063,7 @@ class SocketStream final : public ByteStream, public std::enable_shared_from_thi
     socket_.async_wait(
         boost::asio::socket_base::wait_read, [self = shared_from_this()](const boost::system::error_code& failure) {
           self->receiving_ = false;
-          if (!self->user_) return;
+          if (!self->delivering_) return;
           if (failure)
             self->lost();
           else if (!self->held_)
@@ -29053,8 +29079,8 @@ class SocketStream final : public ByteStream, public std::enable_shared_from_thi
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
       if (got <= 0) return lost();
-      user_->on_bytes(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
-      if (!user_ || held_) return;
+      events_.bytes(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
+      if (!delivering_ || held_) return;
       if (static_cast<std::size_t>(got) < buffer.size()) break;
     }
     receive();
@@ -29062,14 +29088,15 @@ class SocketStream final : public ByteStream, public std::enable_shared_from_thi
 
   void lost() {
     failed_ = true;
-    StreamUser* const user = std::exchange(user_, nullptr);
+    delivering_ = false;
     boost::system::error_code ignored;
     socket_.close(ignored);
-    user->on_closed();
+    events_.closed();
   }
 
   boost::asio::local::stream_protocol::socket socket_;
-  StreamUser* user_ = nullptr;
+  Events events_;
+  bool delivering_ = false;  // started, and neither side has hung up
   std::string sending_;
   std::size_t sent_ = 0;
   bool waiting_ = false;
@@ -29084,8 +29111,9 @@ class LoopbackStream final : public ByteStream, public std::enable_shared_from_t
 
   void join(const std::shared_ptr<LoopbackStream>& peer) { peer_ = peer; }
 
-  void start(StreamUser& user) override {
-    user_ = &user;
+  void start(Events events) override {
+    events_ = std::move(events);
+    delivering_ = true;
     if (!arrived_.empty()) deliver_soon();
   }
 
@@ -29108,7 +29136,7 @@ class LoopbackStream final : public ByteStream, public std::enable_shared_from_t
   }
 
   void close() override {
-    user_ = nullptr;
+    delivering_ = false;
     if (const auto peer = peer_.lock()) {
       peer->peer_closed_ = true;
       peer->deliver_soon();
@@ -29127,21 +29155,22 @@ class LoopbackStream final : public ByteStream, public std::enable_shared_from_t
   }
 
   void deliver() {
-    if (!user_ || held_) return;
+    if (!delivering_ || held_) return;
     if (!arrived_.empty()) {
       std::string bytes;
       bytes.swap(arrived_);
-      user_->on_bytes(bytes);
+      events_.bytes(bytes);
       bytes.clear();
       if (arrived_.empty()) arrived_.swap(bytes);  // keeps the room
-      if (const auto peer = peer_.lock(); peer && peer->user_) peer->user_->on_drained();
+      if (const auto peer = peer_.lock(); peer && peer->delivering_ && peer->events_.drained) peer->events_.drained();
     }
-    if (peer_closed_ && user_ && !held_) std::exchange(user_, nullptr)->on_closed();
+    if (peer_closed_ && !held_ && std::exchange(delivering_, false)) events_.closed();
   }
 
   boost::asio::any_io_executor executor_;
   std::weak_ptr<LoopbackStream> peer_;
-  StreamUser* user_ = nullptr;
+  Events events_;
+  bool delivering_ = false;  // started, and neither side has hung up
   std::string arrived_;
   bool posted_ = false;
   bool held_ = false;
@@ -29174,8 +29203,8 @@ NNI_INLINE Lock::~Lock() {
 }
 
 NNI_INLINE Lock::Before Lock::acquire(const std::filesystem::path& path) {
-  const auto fail = [&path](int error, const char* what) {
-    return Error(files::error_of(-error), "the lock " + path.string() + " " + what);
+  const auto fail = [&path](int error, const char* problem) {
+    return Error(files::error_of(-error), "the lock " + path.string() + " " + problem);
   };
   const int file = files::open_own(path.c_str(), O_RDWR | O_CREAT, 0600);
   if (file < 0) throw fail(-file, "cannot be opened");
@@ -29230,9 +29259,9 @@ namespace nni::keeper {
 namespace detail {
 
 template <class T>
-Result<T> checked(const Reader& in, T value, const char* what) {
+Result<T> checked(const Reader& in, T value, const char* name) {
   if (!in.ok() || !in.at_end())
-    return Error(Errc::protocol, std::string("keeper protocol: a ") + what + " cannot be read");
+    return Error(Errc::protocol, std::string("keeper protocol: a ") + name + " cannot be read");
   return value;
 }
 
@@ -29293,7 +29322,7 @@ NNI_INLINE std::uint8_t stop_byte(const JobEnd& end) {
 NNI_INLINE void take_stop(Reader& in, JobEnd& end) {
   const std::uint8_t value = in.byte();
   const std::uint8_t mark = end.kind == EndKind::killed ? 0 : has_stop_reason;
-  if (value == 0 && mark != 0) return;  // nobody told it to stop
+  if (value == 0 && mark != 0) return;  // it was not asked to stop
   const auto reason = static_cast<std::uint8_t>(value ^ mark);
   if (reason > static_cast<std::uint8_t>(StopReason::experiment_end)) return in.fail();
   end.why = static_cast<StopReason>(reason);
@@ -29337,71 +29366,71 @@ NNI_INLINE std::optional<Frame> FrameReader::next() {
   return frame;
 }
 
-NNI_INLINE void encode(Writer& out, const Hello& what) {
-  out.text(what.experiment);
-  out.text(what.life);
-  out.byte(what.can_resume ? 1 : 0);
-  out.text(what.owner);
-  out.number(what.pid);
-  detail::put_texts(out, what.environment);
+NNI_INLINE void encode(Writer& out, const Hello& message) {
+  out.text(message.experiment);
+  out.text(message.life);
+  out.byte(message.can_resume ? 1 : 0);
+  out.text(message.owner);
+  out.number(message.pid);
+  detail::put_texts(out, message.environment);
 }
 
 NNI_INLINE Result<Hello> decode_hello(std::string_view payload) {
   Reader in(payload);
-  Hello what;
-  what.experiment = in.text();
-  what.life = in.text();
-  what.can_resume = in.flag();
-  what.owner = in.text();
-  what.pid = in.number();
-  what.environment = detail::take_texts(in);
-  return detail::checked(in, std::move(what), "greeting");
+  Hello message;
+  message.experiment = in.text();
+  message.life = in.text();
+  message.can_resume = in.flag();
+  message.owner = in.text();
+  message.pid = in.number();
+  message.environment = detail::take_texts(in);
+  return detail::checked(in, std::move(message), "greeting");
 }
 
-NNI_INLINE void encode(Writer& out, const JobTemplate& what) {
-  out.number(what.id);
-  detail::put_texts(out, what.arguments);
-  out.text(what.directory);
-  detail::put_texts(out, what.environment);
-  out.byte(what.discard_output ? 1 : 0);
+NNI_INLINE void encode(Writer& out, const JobTemplate& message) {
+  out.number(message.id);
+  detail::put_texts(out, message.arguments);
+  out.text(message.directory);
+  detail::put_texts(out, message.environment);
+  out.byte(message.discard_output ? 1 : 0);
 }
 
 NNI_INLINE Result<JobTemplate> decode_job(std::string_view payload) {
   Reader in(payload);
-  JobTemplate what;
-  what.id = in.number();
-  what.arguments = detail::take_texts(in);
-  what.directory = in.text();
-  what.environment = detail::take_texts(in);
-  what.discard_output = in.flag();
-  return detail::checked(in, std::move(what), "job template");
+  JobTemplate message;
+  message.id = in.number();
+  message.arguments = detail::take_texts(in);
+  message.directory = in.text();
+  message.environment = detail::take_texts(in);
+  message.discard_output = in.flag();
+  return detail::checked(in, std::move(message), "job template");
 }
 
-NNI_INLINE void encode(Writer& out, const StartOrder& what) {
-  out.number(what.job);
-  out.run(what.run);
-  out.text(what.record);
-  detail::put_texts(out, what.environment);
+NNI_INLINE void encode(Writer& out, const StartOrder& message) {
+  out.number(message.job);
+  out.run(message.run);
+  out.text(message.record);
+  detail::put_texts(out, message.environment);
 }
 
 NNI_INLINE Result<StartOrder> decode_start(std::string_view payload) {
   Reader in(payload);
-  StartOrder what;
-  what.job = in.number();
-  what.run = in.run();
-  what.record = in.text();
-  what.environment = detail::take_texts(in);
-  return detail::checked(in, std::move(what), "start order");
+  StartOrder message;
+  message.job = in.number();
+  message.run = in.run();
+  message.record = in.text();
+  message.environment = detail::take_texts(in);
+  return detail::checked(in, std::move(message), "start order");
 }
 
-NNI_INLINE void encode(Writer& out, const Welcome& what) {
-  out.text(what.boot);
-  out.number(what.pid);
-  out.text(what.directory);
-  out.number(what.next_position);
-  out.byte(what.restarted ? 1 : 0);
-  out.number(what.live.size());
-  for (const LiveRun& live : what.live) {
+NNI_INLINE void encode(Writer& out, const Welcome& message) {
+  out.text(message.boot);
+  out.number(message.pid);
+  out.text(message.directory);
+  out.number(message.next_position);
+  out.byte(message.restarted ? 1 : 0);
+  out.number(message.live.size());
+  for (const LiveRun& live : message.live) {
     out.run(live.run);
     detail::put_process(out, live.process);
     out.time(live.started);
@@ -29411,12 +29440,12 @@ NNI_INLINE void encode(Writer& out, const Welcome& what) {
 
 NNI_INLINE Result<Welcome> decode_welcome(std::string_view payload) {
   Reader in(payload);
-  Welcome what;
-  what.boot = in.text();
-  what.pid = in.number();
-  what.directory = in.text();
-  what.next_position = in.number();
-  what.restarted = in.flag();
+  Welcome message;
+  message.boot = in.text();
+  message.pid = in.number();
+  message.directory = in.text();
+  message.next_position = in.number();
+  message.restarted = in.flag();
   const std::size_t count = detail::take_count(in, 6);
   for (std::size_t at = 0; at < count && in.ok(); ++at) {
     LiveRun live;
@@ -29424,71 +29453,71 @@ NNI_INLINE Result<Welcome> decode_welcome(std::string_view payload) {
     live.process = detail::take_process(in);
     live.started = in.time();
     live.phases = in.number();
-    what.live.push_back(live);
+    message.live.push_back(live);
   }
-  return detail::checked(in, std::move(what), "welcome");
+  return detail::checked(in, std::move(message), "welcome");
 }
 
-NNI_INLINE void encode(Writer& out, const Record& what) {
-  out.byte(static_cast<std::uint8_t>(what.kind));
-  out.run(what.run);
-  out.time(what.at);
-  switch (what.kind) {
-    case Record::Kind::started: detail::put_process(out, what.process); break;
+NNI_INLINE void encode(Writer& out, const Record& message) {
+  out.byte(static_cast<std::uint8_t>(message.kind));
+  out.run(message.run);
+  out.time(message.at);
+  switch (message.kind) {
+    case Record::Kind::started: detail::put_process(out, message.process); break;
     case Record::Kind::ended:
-      detail::put_process(out, what.process);
-      out.time(what.started);
-      out.byte(static_cast<std::uint8_t>(what.end.kind));
-      out.integer(what.end.code);
-      out.byte(detail::stop_byte(what.end));
-      out.text(what.end.message);
+      detail::put_process(out, message.process);
+      out.time(message.started);
+      out.byte(static_cast<std::uint8_t>(message.end.kind));
+      out.integer(message.end.code);
+      out.byte(detail::stop_byte(message.end));
+      out.text(message.end.message);
       break;
     case Record::Kind::metric:
-      out.byte(static_cast<std::uint8_t>(what.metric));
-      out.number(what.sequence);
-      out.text(what.text);
+      out.byte(static_cast<std::uint8_t>(message.metric));
+      out.number(message.sequence);
+      out.text(message.text);
       break;
-    case Record::Kind::garbage: out.text(what.text); break;
+    case Record::Kind::garbage: out.text(message.text); break;
   }
 }
 
 NNI_INLINE Result<Record> decode_record(std::string_view payload, std::uint64_t position) {
   Reader in(payload);
-  Record what;
-  what.kind = detail::take_enum(in, Record::Kind::started, Record::Kind::garbage);
-  what.run = in.run();
-  what.at = in.time();
-  what.position = position;
-  switch (what.kind) {
-    case Record::Kind::started: what.process = detail::take_process(in); break;
+  Record message;
+  message.kind = detail::take_enum(in, Record::Kind::started, Record::Kind::garbage);
+  message.run = in.run();
+  message.at = in.time();
+  message.position = position;
+  switch (message.kind) {
+    case Record::Kind::started: message.process = detail::take_process(in); break;
     case Record::Kind::ended:
-      what.process = detail::take_process(in);
-      what.started = in.time();
-      what.end.kind = detail::take_enum(in, EndKind::exited, EndKind::lost);
-      what.end.code = static_cast<int>(in.integer());
-      detail::take_stop(in, what.end);
-      what.end.message = in.text();
+      message.process = detail::take_process(in);
+      message.started = in.time();
+      message.end.kind = detail::take_enum(in, EndKind::exited, EndKind::lost);
+      message.end.code = static_cast<int>(in.integer());
+      detail::take_stop(in, message.end);
+      message.end.message = in.text();
       break;
     case Record::Kind::metric:
-      what.metric = detail::take_enum(in, MetricKind::intermediate, MetricKind::final);
-      what.sequence = static_cast<std::uint32_t>(in.number());
-      what.text = in.text();
+      message.metric = detail::take_enum(in, MetricKind::intermediate, MetricKind::final);
+      message.sequence = static_cast<std::uint32_t>(in.number());
+      message.text = in.text();
       break;
-    case Record::Kind::garbage: what.text = in.text(); break;
+    case Record::Kind::garbage: message.text = in.text(); break;
   }
-  return detail::checked(in, std::move(what), "record");
+  return detail::checked(in, std::move(message), "record");
 }
 
-NNI_INLINE void encode_kill(Writer& out, RunId run, StopReason why) {
+NNI_INLINE void encode_kill(Writer& out, RunId run, StopReason reason) {
   out.run(run);
-  out.byte(static_cast<std::uint8_t>(why));
+  out.byte(static_cast<std::uint8_t>(reason));
 }
 
 NNI_INLINE Result<std::pair<RunId, StopReason>> decode_kill(std::string_view payload) {
   Reader in(payload);
   const RunId run = in.run();
-  const StopReason why = detail::take_enum(in, StopReason::user, StopReason::experiment_end);
-  return detail::checked(in, std::pair(run, why), "kill order");
+  const StopReason reason = detail::take_enum(in, StopReason::user, StopReason::experiment_end);
+  return detail::checked(in, std::pair(run, reason), "kill order");
 }
 
 NNI_INLINE void encode_parameters(Writer& out, RunId run, std::string_view record) {
@@ -30249,8 +30278,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Request request_of_head() const;
   bool is_last() const;
   void dispatch(std::string_view body);
-  void decline(unsigned status, std::string_view why);
-  void refuse(unsigned status, std::string_view why);
+  void decline(unsigned status, std::string_view reason);
+  void refuse(unsigned status, std::string_view reason);
   void write(std::string_view bytes);
   void wait_writable();
   void writable(error_code failure);
@@ -30268,7 +30297,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t announced_ = 0;     // bytes of the body
   std::size_t passing_over_ = 0;  // bytes left of the body of a request that was declined
   std::string body_;              // only of a body that came in parts
-  std::string unread_;            // the start of a head, or bytes behind the request that is being answered
+  std::string unread_;            // the start of a head, or bytes after the request that is being answered
   std::string unsent_;
   BudgetShare share_;  // of a large body
   std::size_t discarded_ = 0;
@@ -30660,7 +30689,7 @@ NNI_INLINE void Connection::answer(unsigned status, std::string_view body, std::
 }
 
 // Answers without looking at the body, which is passed over.
-NNI_INLINE void Connection::decline(unsigned status, std::string_view why) {
+NNI_INLINE void Connection::decline(unsigned status, std::string_view reason) {
   // A client that waits for 100 Continue may now send its body or not.
   const bool unsure = announced_ != 0 && !request_of_head().header("expect").empty();
   close_after_ = close_after_ || unsure || is_last();
@@ -30669,17 +30698,17 @@ NNI_INLINE void Connection::decline(unsigned status, std::string_view why) {
   announced_ = 0;
   dispatching_ = true;
   head_.reset();
-  answer(status, why, "text/plain");
+  answer(status, reason, "text/plain");
   dispatching_ = false;
 }
 
-NNI_INLINE void Connection::refuse(unsigned status, std::string_view why) {
+NNI_INLINE void Connection::refuse(unsigned status, std::string_view reason) {
   close_after_ = true;
   discarding_ = true;
   head_request_ = false;
   announced_ = 0;
   head_.reset();
-  answer(status, why, "text/plain");
+  answer(status, reason, "text/plain");
 }
 
 NNI_INLINE void Connection::write(std::string_view bytes) {
@@ -30721,7 +30750,7 @@ NNI_INLINE void Connection::writable(error_code failure) {
   if (failure && failure != boost::asio::error::would_block && failure != boost::asio::error::try_again) return drop();
   unsent_.erase(0, sent);
   if (!unsent_.empty()) {
-    server_->move_to(*this, Group::busy);  // there is progress: the limit begins anew
+    server_->move_to(*this, Group::busy);  // there is progress: the limit starts again
     return wait_writable();
   }
   writing_ = false;
@@ -30733,7 +30762,7 @@ NNI_INLINE void Connection::writable(error_code failure) {
 NNI_INLINE void Connection::answered() {
   if (!close_after_) {
     server_->move_to(*this, passing_over_ != 0 ? Group::busy : Group::idle);
-    // Inside a handler `feed` goes on by itself; later, a waiting request must not be handled inside the call of
+    // Inside a handler `feed` continues by itself; later, a waiting request must not be handled inside the call of
     // whoever gave the answer.
     if (!dispatching_ && !unread_.empty()) {
       if (!yielded_) yield();
@@ -30804,8 +30833,8 @@ NNI_INLINE bool has_token(std::string_view value, std::string_view token) noexce
   return false;
 }
 
-NNI_INLINE Error not_http(std::string_view what, std::string_view text) {
-  return Error(Errc::protocol, "this is not an HTTP response (" + std::string(what) +
+NNI_INLINE Error not_http(std::string_view problem, std::string_view text) {
+  return Error(Errc::protocol, "this is not an HTTP response (" + std::string(problem) +
                                    "): " + std::string(text.substr(0, std::min<std::size_t>(text.size(), 80))));
 }
 
@@ -31439,8 +31468,8 @@ NNI_INLINE std::string lower_case(std::string_view text) {
   return result;
 }
 
-NNI_INLINE Error bad_url(std::string_view what) {
-  return Error(Errc::config_invalid, "the address is wrong: " + std::string(what) + "; write http://host:port/path");
+NNI_INLINE Error bad_url(std::string_view problem) {
+  return Error(Errc::config_invalid, "the address is wrong: " + std::string(problem) + "; write http://host:port/path");
 }
 
 }  // namespace detail
@@ -31513,7 +31542,7 @@ namespace nni::platforms {
 /// The threads and what they share with the executor. Held by a shared pointer, so that a thread that had to be left
 /// behind finds it alive.
 ///
-/// Jobs come through one queue. What a thread has to tell goes into an outbox of its own: what one run writes stays in
+/// Jobs come through one queue. Events of a thread go into an outbox of its own: what one run writes stays in
 /// order, and threads do not wait for each other.
 class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
  public:
@@ -31591,14 +31620,14 @@ class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
   }
 
   /// @returns the end of a run that had not begun
-  std::optional<JobEnded> cancel(RunId run, StopReason why) {
+  std::optional<JobEnded> cancel(RunId run, StopReason reason) {
     hand_over();
     const std::lock_guard lock(mutex_);
     const auto call = calls_.find(run);
     if (call == calls_.end())
       throw Error(Errc::no_such_job,
                   "in_process: run " + to_string(run) + " is not known; it has ended or was never submitted");
-    call->second.why = why;
+    call->second.stop_reason = reason;
     if (call->second.stop) {
       call->second.stop->request_stop();
       return std::nullopt;
@@ -31607,7 +31636,7 @@ class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
         std::find_if(queue_.begin(), queue_.end(), [run](const TrialJobForm& form) { return form.run == run; }));
     calls_.erase(call);
     JobEnd end{EndKind::killed, 0, "stopped before it started"};
-    end.why = why;
+    end.why = reason;
     return JobEnded{run, std::move(end), clock_.now()};
   }
 
@@ -31640,7 +31669,7 @@ class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
     return any;
   }
 
-  /// Asks every call to return, lets idle threads end, and drops what threads have to tell from now on.
+  /// Asks every call to return, lets idle threads end, and drops events of threads from now on.
   void close() {
     {
       const std::lock_guard lock(mutex_);
@@ -31673,7 +31702,7 @@ class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
  private:
   struct Call {
     std::optional<std::stop_source> stop;  // set while it runs
-    std::optional<StopReason> why;
+    std::optional<StopReason> stop_reason;
     std::deque<Parameters> further;  // sent, and not taken by the callable
   };
 
@@ -31733,7 +31762,8 @@ class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
   }
 
   void work(Outbox& outbox) {
-    std::optional<JobEnded> ended;  // of the job before: told after the next one is taken, with one turn at the lock
+    std::optional<JobEnded>
+        ended;  // of the job before: reported after the next one is taken, with one turn at the lock
     std::unique_lock lock(mutex_);
     while (true) {
       if (ended) leave(*ended);
@@ -31766,7 +31796,7 @@ class InProcess::Pool : public std::enable_shared_from_this<InProcess::Pool> {
   void leave(JobEnded& ended) {
     const auto entry = calls_.find(ended.run);
     if (entry == calls_.end()) return;
-    ended.end.why = entry->second.why;
+    ended.end.why = entry->second.stop_reason;
     calls_.erase(entry);
   }
 
@@ -31913,7 +31943,7 @@ NNI_INLINE awaitable<void> LocalCore::start(Context& context) {
   reconnect_pause_ = Duration::zero();
   away_.clear();
   keeper_trouble_.clear();
-  tell_trouble();
+  report_trouble();
   wants_records_ = false;
   seen_end_ = 0;
   events_.clear();
@@ -32049,7 +32079,7 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::ByteStream> 
   held_bytes_ = 0;
   caught_up_ = false;
   keeper::Client::Events events;
-  events.welcome = [this](keeper::Welcome what) { welcomed(std::move(what)); };
+  events.welcome = [this](keeper::Welcome welcome) { welcomed(std::move(welcome)); };
   events.record = [this](keeper::Record record) { on_record(std::move(record)); };
   events.caught_up = [this] { on_caught_up(); };
   events.trouble = [this](const std::string& text) {
@@ -32057,12 +32087,12 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::ByteStream> 
       context_->log().info("local", "the keeper can write again");
     else
       context_->log().error("local", text);
-    heard();
+    keeper_answered();
     keeper_trouble_ = text;
-    tell_trouble();
+    report_trouble();
   };
   events.deferred = [this](RunId run, std::string reason) {
-    heard();
+    keeper_answered();
     defer(run, std::move(reason));
   };
   events.finished = [this] {
@@ -32074,16 +32104,16 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::ByteStream> 
   events.closed = [this](std::string reason) { on_closed(std::move(reason), false); };
   client_ = std::make_shared<keeper::Client>(context_->executor(), std::move(stream), std::move(events));
   holds_back_ = false;
-  heard_at_ = context_->clock().steady_now();
+  answered_at_ = context_->clock().steady_now();
   client_->open(hello());
   while (phase_ == Phase::greeting) {
-    if (context_->clock().steady_now() - heard_at_ >= keeper_limit) {
+    if (context_->clock().steady_now() - answered_at_ >= keeper_limit) {
       client_->close();
       client_.reset();
       phase_ = Phase::closed;
       throw Error(Errc::timed_out, keeper::unanswered(directory_, keeper_limit));
     }
-    auto change = change_until(heard_at_ + keeper_limit);
+    auto change = change_until(answered_at_ + keeper_limit);
     co_await std::move(change);
   }
   connected_at_ = context_->clock().steady_now();
@@ -32091,10 +32121,10 @@ NNI_INLINE awaitable<void> LocalCore::greet(std::shared_ptr<keeper::ByteStream> 
 
 /// Compares what the keeper knows with what is known here. Whatever an earlier connection carried was carried out before
 /// the welcome, or is lost: an order that the keeper does not know is called lost and never starts; a cancellation that
-/// it may not have heard, and further parameters that it has not, are sent again.
-NNI_INLINE void LocalCore::welcomed(keeper::Welcome what) {
-  welcome_ = std::move(what);
-  heard();
+/// it may not have received, and further parameters that it has not, are sent again.
+NNI_INLINE void LocalCore::welcomed(keeper::Welcome welcome) {
+  welcome_ = std::move(welcome);
+  keeper_answered();
   if (welcome_.next_position < seen_end_) {  // another spool: somebody removed ours
     seen_end_ = 0;
     end_positions_.clear();
@@ -32120,8 +32150,8 @@ NNI_INLINE void LocalCore::welcomed(keeper::Welcome what) {
   }
 }
 
-NNI_INLINE void LocalCore::send_again(RunId run, Tracked& tracked, std::uint64_t heard) {
-  while (!tracked.sent.empty() && tracked.phases - tracked.sent.size() < heard) tracked.sent.pop_front();
+NNI_INLINE void LocalCore::send_again(RunId run, Tracked& tracked, std::uint64_t received) {
+  while (!tracked.sent.empty() && tracked.phases - tracked.sent.size() < received) tracked.sent.pop_front();
   for (const std::string& record : tracked.sent) client_->send(run, record);
 }
 
@@ -32130,7 +32160,7 @@ NNI_INLINE void LocalCore::on_closed(std::string reason, bool refused) {
   refused_ = refused;
   trouble_ = std::move(reason);
   keeper_trouble_.clear();  // of this connection; a keeper that still is in trouble says so again
-  tell_trouble();
+  report_trouble();
   const bool was_open = phase_ == Phase::held || phase_ == Phase::live;
   phase_ = Phase::closed;
   connection_changed_.notify();
@@ -32141,7 +32171,7 @@ NNI_INLINE void LocalCore::on_closed(std::string reason, bool refused) {
   boost::asio::co_spawn(context_->executor(), reconnect(), boost::asio::detached);
 }
 
-/// All that the keeper knew of earlier times has been told.
+/// All records from before the connection have come.
 NNI_INLINE void LocalCore::end_presumed() {
   std::vector<keeper::Record> ends;
   for (const auto& [run, tracked] : runs_) {
@@ -32162,7 +32192,7 @@ NNI_INLINE void LocalCore::end_presumed() {
 NNI_INLINE awaitable<void> LocalCore::clean_up() {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
   closing_ = true;
-  hold_back();  // the keeper's last word is behind everything else
+  hold_back();  // the keeper's last message comes after everything else
   events_changed_.notify();
   messages_changed_.notify();
   delivered_.notify();
@@ -32174,7 +32204,7 @@ NNI_INLINE awaitable<void> LocalCore::clean_up() {
     co_await std::move(finishing);
   } catch (const Error& error) {
     abandoned_ = true;
-    context_->log().error("local", std::string("the keeper could not be told to end its trials: ") + error.what());
+    context_->log().error("local", std::string("the keeper could not be asked to end its trials: ") + error.what());
   }
   const int keeper_process = with_keeper_ && client_ ? process::open_pidfd(static_cast<pid_t>(welcome_.pid)) : -1;
   if (client_) client_->close();
@@ -32231,7 +32261,7 @@ NNI_INLINE std::size_t size_of(const TrialMessage& message) {
 // ---- records ----------------------------------------------------------------------------------------------------
 
 NNI_INLINE void LocalCore::on_record(keeper::Record record) {
-  heard();
+  keeper_answered();
   if (phase_ == Phase::live) return process(std::move(record));
   if (closing_) return;  // it stays in the spool
   held_bytes_ += record.text.size();
@@ -32246,7 +32276,7 @@ NNI_INLINE void LocalCore::on_record(keeper::Record record) {
 }
 
 NNI_INLINE void LocalCore::on_caught_up() {
-  heard();
+  keeper_answered();
   caught_up_ = true;
   if (phase_ == Phase::greeting) {
     phase_ = Phase::held;
@@ -32269,7 +32299,7 @@ NNI_INLINE void LocalCore::go_live() {
 
 NNI_INLINE void LocalCore::process(keeper::Record record) {
   if (record.kind == keeper::Record::Kind::ended && foreign_.erase(record.run) != 0) connection_changed_.notify();
-  if (unacknowledged_.contains(record.position)) return;  // told before the connection was made anew
+  if (unacknowledged_.contains(record.position)) return;  // delivered before the connection was made again
   // Told before as well, and the answer may have been lost with that connection; or nobody waits for it any more.
   if (record.position < seen_end_ || !runs_.contains(record.run)) return client_->acknowledge(record.position);
   seen_end_ = record.position + 1;
@@ -32298,7 +32328,7 @@ NNI_INLINE void LocalCore::push(TrialMessage message) {
   hold_back();
 }
 
-// Lets the keeper wait when too much is here, and go on when half of that was taken: its next records come in pieces
+// Lets the keeper wait when too much is here, and continue when half of that was taken: its next records come in pieces
 // that are worth a system call.
 NNI_INLINE void LocalCore::hold_back() {
   const std::size_t share = holds_back_ ? 2 : 1;
@@ -32402,7 +32432,7 @@ NNI_INLINE awaitable<void> LocalCore::settle(RunId run) {
 }
 
 NNI_INLINE void LocalCore::acknowledge(Receipt receipt) {
-  // Without a connection it is sent when the next one tells the record again.
+  // Without a connection it is sent when the next one delivers the record again.
   if (unacknowledged_.erase(receipt.value) != 0 && client_) client_->acknowledge(receipt.value);
 }
 
@@ -32479,12 +32509,12 @@ NNI_INLINE awaitable<JobId> LocalCore::submit(TrialJobForm form) {
   co_return tracked->job;
 }
 
-NNI_INLINE void LocalCore::cancel(RunId run, StopReason why) {
+NNI_INLINE void LocalCore::cancel(RunId run, StopReason reason) {
   const auto found = runs_.find(run);
   if (found == runs_.end())
     throw Error(Errc::no_such_job, "local: run " + to_string(run) + " is not known; it may have ended");
-  if (!found->second->cancelled) found->second->cancelled = why;
-  if (client_) client_->kill(run, why);
+  if (!found->second->cancelled) found->second->cancelled = reason;
+  if (client_) client_->kill(run, reason);
   watch_keeper();
 }
 
@@ -32673,14 +32703,14 @@ NNI_INLINE void Local::set_cluster_metadata(const std::string& key, const boost:
     if (failure) detail::refuse_local_config(key, value);
   }
   if (!members.is_object()) detail::refuse_local_config(key, value);
-  LocalOptions changed = core_->options_;
+  LocalOptions changed = core_->options();
   for (const auto& [name, member] : members.get_object()) detail::bind_local_member(changed, name, member);
-  core_->options_ = std::move(changed);
+  core_->set_options(std::move(changed));
 }
 
 NNI_INLINE boost::json::value Local::get_cluster_metadata(const std::string& key) const {
   if (key != detail::local_keys[0]) throw config_error(key, "is no key of local trials; accepted is local_config");
-  const LocalOptions& options = core_->options_;
+  const LocalOptions& options = core_->options();
   boost::json::object result;
   result["launch"] =
       options.launch == Launch::direct ? "direct"
@@ -32723,21 +32753,21 @@ inline constexpr Duration end_limit_of_full_disk = std::chrono::seconds(8);
 
 NNI_INLINE void LocalCore::on_trouble(TroubleListener listener) {
   trouble_listener_ = std::move(listener);
-  if (trouble_listener_ && !told_trouble_.empty()) trouble_listener_(told_trouble_);
+  if (trouble_listener_ && !reported_trouble_.empty()) trouble_listener_(reported_trouble_);
 }
 
-NNI_INLINE void LocalCore::tell_trouble() {
+NNI_INLINE void LocalCore::report_trouble() {
   const std::string& reason = away_.empty() ? keeper_trouble_ : away_;
-  if (reason == told_trouble_) return;
-  told_trouble_ = reason;
+  if (reason == reported_trouble_) return;
+  reported_trouble_ = reason;
   if (trouble_listener_) trouble_listener_(reason);
 }
 
-NNI_INLINE void LocalCore::heard() {
-  heard_at_ = context_->clock().steady_now();
+NNI_INLINE void LocalCore::keeper_answered() {
+  answered_at_ = context_->clock().steady_now();
   if (away_.empty() || reconnecting_) return;
   away_.clear();
-  tell_trouble();
+  report_trouble();
 }
 
 /// Suspends until something changes about the connection, or until a point in time.
@@ -32755,7 +32785,7 @@ NNI_INLINE void LocalCore::defer(RunId run, std::string reason) {
   ended(std::move(record));
 }
 
-// To the keeper that lives, or to the next one, which ends the trials that the last one left and tells how everything else
+// To the keeper that lives, or to the next one, which ends the trials that the last one left and reports how everything else
 // ended. As long as there is none nobody knows how the runs are, so they are not called lost.
 NNI_INLINE awaitable<void> LocalCore::reconnect() {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
@@ -32784,12 +32814,12 @@ NNI_INLINE awaitable<void> LocalCore::reconnect() {
     if (failure.empty() || closing_) break;
     if (away_.empty()) context_->log().error("local", "the keeper is away, which is tried again: " + failure);
     away_ = "the keeper is away, and a connection is tried again: " + failure;
-    tell_trouble();
+    report_trouble();
   }
   reconnecting_ = false;
   if (!closing_) {
     away_.clear();
-    tell_trouble();
+    report_trouble();
     if (wants_records_) go_live();
   }
   connection_changed_.notify();
@@ -32824,7 +32854,7 @@ NNI_INLINE bool LocalCore::awaits_ends() const {
       runs_.begin(), runs_.end(), [](const auto& entry) { return entry.second->cancelled && !entry.second->ended; });
 }
 
-// A keeper that is stopped (SIGSTOP) keeps its connection: only that it does not do what it is told to shows it.
+// A keeper that is stopped (SIGSTOP) keeps its connection: it is detected because it does not carry out its orders.
 NNI_INLINE void LocalCore::watch_keeper() {
   asked_at_ = context_->clock().steady_now();
   if (std::exchange(watching_, true)) return;
@@ -32834,11 +32864,11 @@ NNI_INLINE void LocalCore::watch_keeper() {
 NNI_INLINE awaitable<void> LocalCore::watch_answers() {
   const std::shared_ptr<LocalCore> keep = shared_from_this();
   while (!closing_ && awaits_ends()) {
-    const SteadyPoint until = std::max(asked_at_, heard_at_) + answer_limit;
+    const SteadyPoint until = std::max(asked_at_, answered_at_) + answer_limit;
     if (context_->clock().steady_now() >= until && phase_ == Phase::live && !holds_back_ && away_.empty()) {
       away_ = keeper::unanswered(directory_, answer_limit);
       context_->log().error("local", away_);
-      tell_trouble();
+      report_trouble();
     }
     auto change = change_until(std::max(until, context_->clock().steady_now() + answer_limit));
     co_await std::move(change);
@@ -32847,20 +32877,20 @@ NNI_INLINE awaitable<void> LocalCore::watch_answers() {
   connection_changed_.notify();
 }
 
-/// Resumes when no process of a trial is left. A keeper that lives although its connection broke is told once more.
+/// Resumes when no process of a trial is left. A keeper that lives although its connection broke is asked once more.
 NNI_INLINE awaitable<void> LocalCore::finish() {
   if (!context_) co_return;
   const SteadyPoint begin = context_->clock().steady_now();
-  heard_at_ = std::max(heard_at_, begin);
+  answered_at_ = std::max(answered_at_, begin);
   for (;;) {
     if (client_) client_->finish();
     while (client_ && !finished_) {
       // What cannot be written is never called ended.
-      const SteadyPoint until = keeper_trouble_.empty() ? heard_at_ + answer_limit : begin + end_limit_of_full_disk;
+      const SteadyPoint until = keeper_trouble_.empty() ? answered_at_ + answer_limit : begin + end_limit_of_full_disk;
       if (context_->clock().steady_now() >= until) {
         abandoned_ = true;
         context_->log().error(
-            "local", "the keeper was told to end its trials, and did not say that they have ended: " +
+            "local", "the keeper was asked to end its trials, and did not report that they have ended: " +
                          (keeper_trouble_.empty() ? keeper::unanswered(directory_, answer_limit) : keeper_trouble_) +
                          "; a resume takes over what is left of them");
         co_return;
@@ -33020,8 +33050,8 @@ NNI_LAZY_BODY awaitable<JobId> InProcess::submit_trial_job(TrialJobForm form) {
   co_return JobId{"call"};
 }
 
-NNI_LAZY_BODY awaitable<void> InProcess::cancel_trial_job(RunId run, StopReason why) {
-  if (std::optional<JobEnded> ended = pool_->cancel(run, why)) {
+NNI_LAZY_BODY awaitable<void> InProcess::cancel_trial_job(RunId run, StopReason reason) {
+  if (std::optional<JobEnded> ended = pool_->cancel(run, reason)) {
     inbox_->events.emplace_back(std::in_place_type<JobEnded>, std::move(*ended));
     inbox_->changed.notify();
     inbox_->ready.notify();
@@ -33154,6 +33184,21 @@ struct ReadTail {
   std::string operator()() const { return read_tail(path, most_log_bytes); }
 };
 
+NNI_INLINE void LocalCore::set_directory(const std::filesystem::path& directory, const ExperimentId& id) {
+  if (options_.directory.empty() && !directory.empty()) directory_ = std::filesystem::absolute(directory);
+  experiment_ = id;
+}
+
+NNI_INLINE awaitable<std::string> LocalCore::fetch_log(RunId run, std::string stream) const {
+  if (stream == "stdout" || stream == "stderr") stream = "trial." + stream;
+  if (stream.find('/') != std::string::npos || stream == "..")
+    throw Error(Errc::config_invalid, "\"" + stream + "\" is no name of a file in a trial's directory");
+  ReadTail work;
+  work.path = trials() / to_string(run) / stream;
+  auto reading = async::offload(*context_, std::move(work));
+  co_return co_await std::move(reading);
+}
+
 }  // namespace detail
 
 NNI_INLINE Local::Local(LocalOptions options) : core_(std::make_shared<detail::LocalCore>(std::move(options))) {}
@@ -33170,19 +33215,17 @@ NNI_INLINE Local::~Local() {
 }
 
 NNI_INLINE void Local::set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id) {
-  if (core_->options_.directory.empty() && !directory.empty()) core_->directory_ = std::filesystem::absolute(directory);
-  core_->experiment_ = id;
+  core_->set_directory(directory, id);
 }
 
 NNI_INLINE void Local::set_experiment_life(const std::string& life, bool can_resume) {
-  core_->life_ = life;
-  core_->can_resume_ = can_resume;
+  core_->set_life(life, can_resume);
 }
 
 NNI_INLINE Capabilities Local::capabilities() const noexcept {
   Capabilities result;
   result.multi_phase = true;
-  result.survives_manager = core_->options_.launch != Launch::direct && core_->remark_.empty();
+  result.survives_manager = core_->options().launch != Launch::direct && core_->remark().empty();
   result.max_in_flight = 1'000'000;
   return result;
 }
@@ -33197,8 +33240,8 @@ NNI_INLINE awaitable<ResourceSnapshot> Local::resources() {
 
 NNI_INLINE awaitable<JobId> Local::submit_trial_job(TrialJobForm form) { return core_->submit(std::move(form)); }
 
-NNI_INLINE awaitable<void> Local::cancel_trial_job(RunId run, StopReason why) {
-  core_->cancel(run, why);
+NNI_INLINE awaitable<void> Local::cancel_trial_job(RunId run, StopReason reason) {
+  core_->cancel(run, reason);
   co_return;
 }
 
@@ -33225,19 +33268,12 @@ NNI_INLINE void Local::recorded(RunId run) { core_->recorded(run); }
 NNI_INLINE void Local::on_trouble(TroubleListener listener) { core_->on_trouble(std::move(listener)); }
 
 NNI_INLINE awaitable<std::string> Local::fetch_log(RunId run, std::string stream) {
-  if (stream == "stdout" || stream == "stderr") stream = "trial." + stream;
-  if (stream.find('/') != std::string::npos || stream == "..")
-    throw Error(Errc::config_invalid, "\"" + stream + "\" is no name of a file in a trial's directory");
-  const std::filesystem::path path = directory_of(run) / stream;
-  detail::ReadTail work;
-  work.path = path;
-  auto reading = async::offload(*core_->context_, std::move(work));
-  co_return co_await std::move(reading);
+  return core_->fetch_log(run, std::move(stream));
 }
 
 NNI_INLINE std::filesystem::path Local::directory_of(RunId run) const { return core_->trials() / to_string(run); }
-NNI_INLINE bool Local::has_keeper() const noexcept { return core_->with_keeper_; }
-NNI_INLINE std::string Local::remark() const { return core_->remark_; }
+NNI_INLINE bool Local::has_keeper() const noexcept { return core_->has_keeper(); }
+NNI_INLINE std::string Local::remark() const { return core_->remark(); }
 
 }  // namespace nni::platforms
 
@@ -33668,7 +33704,7 @@ NNI_INLINE Launcher::Launcher(Surroundings surroundings)
   sigset_t none;
   ::sigfillset(&all);
   ::sigemptyset(&none);
-  // Signals that this process ignores would stay ignored in the child: trials must hear SIGINT and SIGPIPE.
+  // Signals that this process ignores would stay ignored in the child: trials must receive SIGINT and SIGPIPE.
   ::posix_spawnattr_setsigdefault(&attributes_, &all);
   ::posix_spawnattr_setsigmask(&attributes_, &none);
   ::posix_spawnattr_setpgroup(&attributes_, 0);
@@ -33821,10 +33857,10 @@ NNI_INLINE Exit exit_of(const siginfo_t& info) noexcept {
 }
 
 /// waitid that is not disturbed by signals; true when a child answers.
-NNI_INLINE bool wait_without_blocking(idtype_t what, id_t which, siginfo_t& info, int flags) noexcept {
+NNI_INLINE bool wait_without_blocking(idtype_t type, id_t id, siginfo_t& info, int flags) noexcept {
   for (;;) {
     info = siginfo_t{};
-    const int result = ::waitid(what, which, &info, WEXITED | WNOHANG | flags);
+    const int result = ::waitid(type, id, &info, WEXITED | WNOHANG | flags);
     if (result == 0) return info.si_pid != 0;
     if (errno != EINTR) return false;
   }
@@ -33937,7 +33973,7 @@ class Reaper::Core : public std::enable_shared_from_this<Core> {
     }
   }
 
-  // Without a free descriptor nothing tells of an end, so each child is looked at until there is one.
+  // Without a free descriptor nothing signals an end, so each child is looked at until there is one.
   void watch_later(pid_t child) {
     unwatched_.push_back(child);
     if (unwatched_.size() > 1) return;
@@ -35801,7 +35837,7 @@ struct RemoveFiles {
 };
 
 NNI_INLINE RemotePath TailCore::path_of(RunId run, std::string_view file) const {
-  std::string path = settings_.directory + "/" + to_string(run);
+  std::string path = options_.directory + "/" + to_string(run);
   if (!file.empty()) path += "/" + std::string(file);
   return RemotePath(std::move(path));
 }
@@ -35841,7 +35877,7 @@ NNI_INLINE void TailCore::resume(RunId run) {
 
 NNI_INLINE TailCore::TailPtr TailCore::begin(RunId run) {
   TailPtr& tail = tails_[run];
-  if (!tail) tail = std::make_shared<Tail>(run, settings_.max_record_bytes);
+  if (!tail) tail = std::make_shared<Tail>(run, options_.max_record_bytes);
   return tail;
 }
 
@@ -35857,9 +35893,9 @@ NNI_INLINE awaitable<void> TailCore::write(std::string text, RemotePath to) {
 /// The number in `parameter_N.cfg`; 0 for other names.
 NNI_INLINE std::uint64_t phase_in(std::string_view name) noexcept {
   constexpr std::string_view before = "parameter_";
-  constexpr std::string_view behind = ".cfg";
-  if (!name.starts_with(before) || !name.ends_with(behind) || name.size() <= before.size() + behind.size()) return 0;
-  const std::string_view digits = name.substr(before.size(), name.size() - before.size() - behind.size());
+  constexpr std::string_view suffix = ".cfg";
+  if (!name.starts_with(before) || !name.ends_with(suffix) || name.size() <= before.size() + suffix.size()) return 0;
+  const std::string_view digits = name.substr(before.size(), name.size() - before.size() - suffix.size());
   std::uint64_t number = 0;
   const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return failure == std::errc() && end == digits.data() + digits.size() ? number : 0;
@@ -35892,7 +35928,7 @@ NNI_INLINE awaitable<bool> TailCore::watch(TailPtr tail) {
   std::string trouble;
   try {
     auto change = files_.changed(path_of(tail->run, ".nni/metrics"));
-    auto ended = tail->told.wait();
+    auto ended = tail->changed.wait();
     auto first = async::race(std::move(change), std::move(ended));
     co_await std::move(first);
     co_return true;
@@ -35908,14 +35944,14 @@ NNI_INLINE awaitable<bool> TailCore::watch(TailPtr tail) {
 
 NNI_INLINE awaitable<void> TailCore::pause(TailPtr tail, Duration time) {
   auto sleep = context_->clock().sleep_until(context_->clock().steady_now() + time);
-  auto ended = tail->told.wait();
+  auto ended = tail->changed.wait();
   auto first = async::race(std::move(sleep), std::move(ended));
   co_await std::move(first);
 }
 
 NNI_INLINE awaitable<void> TailCore::follow(TailPtr tail) {
   const std::shared_ptr<TailCore> keep = shared_from_this();
-  Duration wait = settings_.first_pause;
+  Duration wait = options_.first_pause;
   while (true) {
     const bool last = tail->over;
     auto looking = look(tail);
@@ -35923,21 +35959,21 @@ NNI_INLINE awaitable<void> TailCore::follow(TailPtr tail) {
     const bool failed = outcome == Look::failed;
     if (last && !failed) break;
     if (!last && tail->over) continue;
-    // A change that could not be read is not told again.
+    // A change that could not be read is not reported again.
     if (!failed) {
       auto watching = watch(tail);
       const bool watched = co_await std::move(watching);
       if (watched) continue;
       if (tail->over) continue;
     }
-    if (outcome == Look::grew) wait = settings_.first_pause;
+    if (outcome == Look::grew) wait = options_.first_pause;
     auto pausing = pause(tail, wait);
     co_await std::move(pausing);
-    wait = std::min(wait * 2, settings_.longest_pause);
+    wait = std::min(wait * 2, options_.longest_pause);
   }
   while (const auto left = tail->reader.finish()) take(*tail, *left);
   tail->done = true;
-  tail->told.notify();
+  tail->changed.notify();
   forget(*tail);
 }
 
@@ -36014,7 +36050,7 @@ NNI_INLINE awaitable<TrialMessage> TailCore::next() {
   if (const auto found = tails_.find(message.metric.run); found != tails_.end()) {
     const TailPtr tail = found->second;
     // A reader that waits for its file must not be woken by this.
-    if (--tail->undelivered == 0 && tail->done) tail->told.notify();
+    if (--tail->undelivered == 0 && tail->done) tail->changed.notify();
     forget(*tail);
   }
   co_return message;
@@ -36027,9 +36063,9 @@ NNI_INLINE awaitable<void> TailCore::settle(RunId run) {
   const TailPtr tail = found->second;
   tail->over = true;
   tail->settled = true;
-  tail->told.notify();
+  tail->changed.notify();
   while ((!tail->done || tail->undelivered != 0) && !closed_) {
-    auto change = tail->told.wait();
+    auto change = tail->changed.wait();
     co_await std::move(change);
   }
   forget(*tail);
@@ -36047,7 +36083,7 @@ NNI_INLINE awaitable<void> TailCore::close() {
   readers_.cancel();
   auto ending = readers_.join();
   co_await std::move(ending);
-  for (auto& [run, tail] : tails_) tail->told.notify();
+  for (auto& [run, tail] : tails_) tail->changed.notify();
   tails_.clear();
   messages_.clear();
   message_bytes_ = 0;
@@ -36080,12 +36116,7 @@ NNI_INLINE awaitable<void> FileTail::open(Context& context, detail::TailFiles fi
         "trial_root",
         "is empty, and the storage does not say under which path trials see it; name the "
         "directory where it is mounted for them, for instance /mnt/nni");
-  detail::TailSettings settings;
-  settings.directory = options_.directory;
-  settings.max_record_bytes = options_.max_record_bytes;
-  settings.first_pause = options_.first_pause;
-  settings.longest_pause = options_.longest_pause;
-  core_ = std::make_shared<detail::TailCore>(context, std::move(files), std::move(settings));
+  core_ = std::make_shared<detail::TailCore>(context, std::move(files), options_);
   co_return;
 }
 
@@ -36276,7 +36307,7 @@ namespace nni::transport {
 NNI_INLINE Http::Http(HttpOptions options) : options_(std::move(options)) {
   const bool everywhere = options_.listen == "0.0.0.0" || options_.listen == "::";
   if (everywhere && options_.advertise.empty())
-    throw config_error("advertise", "trials must be told a host; with listen = \"" + options_.listen +
+    throw config_error("advertise", "trials need a host to connect to; with listen = \"" + options_.listen +
                                         "\" write the name or address under which they reach this machine");
   if (options_.advertise.empty() && options_.listen != "localhost") options_.advertise = options_.listen;
 }
@@ -36566,12 +36597,13 @@ namespace nni::trial {
 
 namespace detail {
 
-NNI_INLINE Error link_lost(const std::string& what) {
-  return Error(Errc::connection_lost, "the channel to the manager: " + what);
+NNI_INLINE Error connection_lost(const std::string& problem) {
+  return Error(Errc::connection_lost, "the channel to the manager: " + problem);
 }
 
-NNI_INLINE Error link_lost(const std::string& what, int code) {
-  return link_lost(what + " (" + boost::system::error_code(code, boost::system::system_category()).message() + ")");
+NNI_INLINE Error connection_lost(const std::string& problem, int code) {
+  return connection_lost(
+      problem + " (" + boost::system::error_code(code, boost::system::system_category()).message() + ")");
 }
 
 // Connects with a limit on time. Returns 0 or the error.
@@ -36624,7 +36656,7 @@ NNI_INLINE void HttpConnection::connect() {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (const int code = ::getaddrinfo(url_.host.c_str(), std::to_string(url_.port).c_str(), &hints, &found); code != 0)
-    throw detail::link_lost("host " + url_.host + " is unknown (" + ::gai_strerror(code) + ")");
+    throw detail::connection_lost("host " + url_.host + " is unknown (" + ::gai_strerror(code) + ")");
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
 
   int failure = EHOSTUNREACH;
@@ -36648,7 +36680,7 @@ NNI_INLINE void HttpConnection::connect() {
     if (aborted_) ::shutdown(socket_, SHUT_RDWR);
     return;
   }
-  throw detail::link_lost("cannot connect to " + url_.authority(), failure);
+  throw detail::connection_lost("cannot connect to " + url_.authority(), failure);
 }
 
 // Waits until the socket is ready or was shut down by `abort`.
@@ -36669,7 +36701,7 @@ NNI_INLINE void HttpConnection::send_all(std::string_view bytes) {
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       wait(POLLOUT);
     } else if (errno != EINTR) {
-      throw detail::link_lost("sending failed", errno);
+      throw detail::connection_lost("sending failed", errno);
     }
   }
 }
@@ -36683,11 +36715,11 @@ NNI_INLINE void HttpConnection::receive_more() {
       input_.append(bytes.data(), static_cast<std::size_t>(size));
       return;
     }
-    if (size == 0) throw detail::link_lost("the manager closed the connection");
+    if (size == 0) throw detail::connection_lost("the manager closed the connection");
     if (errno == EAGAIN || errno == EWOULDBLOCK) {
       wait(POLLIN);
     } else if (errno != EINTR) {
-      throw detail::link_lost("receiving failed", errno);
+      throw detail::connection_lost("receiving failed", errno);
     }
   }
 }
@@ -36818,7 +36850,7 @@ class ReliableSender::Attempts {
     pause_ = std::min(pause_ * 2, sender_.options_.longest_pause);
   }
 
-  // The manager is there: what fails later begins anew.
+  // The manager is there: a later failure gets its full patience again.
   void worked() {
     since_.reset();
     pause_ = sender_.options_.first_pause;
@@ -36844,12 +36876,12 @@ NNI_INLINE void ReliableSender::abort() noexcept {
   connection_.abort();
 }
 
-NNI_INLINE void ReliableSender::refuse(const HttpAnswer& answer, const std::string& what) const {
+NNI_INLINE void ReliableSender::refuse(const HttpAnswer& answer, const std::string& rejected) const {
   if (answer.status == 404)
     throw Error(Errc::not_found, "the manager does not know this trial (" + trial_id_ +
                                      "); NNI_TRIAL_COMMAND_CHANNEL is the address of another run or experiment");
   throw Error(Errc::platform_rejected,
-              "the manager refused " + what + " with HTTP status " + std::to_string(answer.status) +
+              "the manager refused " + rejected + " with HTTP status " + std::to_string(answer.status) +
                   (answer.body.empty() ? std::string() : ": " + channel::shortened(answer.body)));
 }
 
@@ -36935,7 +36967,7 @@ NNI_INLINE Parameters ReliableSender::request_parameters() {
     if (answer) attempts.worked();
     if (!answer) {
       attempts.failed();
-      asked = false;  // a manager that was started anew does not know of the question
+      asked = false;  // a manager that was restarted does not know of the question
     } else if (answer->status == 410) {
       gone_ = true;
       throw Error(Errc::closed, "the manager has ended this trial, there are no parameters for it");
@@ -37001,7 +37033,7 @@ class SequenceFile {
     if (size < 0) fail("read");
     std::array<unsigned, 2> next{};
     unsigned long long owner = 0;
-    // A retry of the trial may find the file of the attempt before it: its numbers begin anew.
+    // A retry of the trial may find the file of the attempt before it: its numbers start again.
     if (size > 0 && std::sscanf(bytes.data(), "%llx %u %u", &owner, &next[0], &next[1]) == 3 && owner != run())
       next = {};
     const std::uint32_t taken = next[static_cast<std::size_t>(kind)]++;
@@ -37019,8 +37051,8 @@ class SequenceFile {
     return hash;
   }
 
-  [[noreturn]] void fail(const char* what, int error = errno) const {
-    throw Error(files::error_of(-error), path_ + ", which counts the results of this trial, cannot be " + what);
+  [[noreturn]] void fail(const char* action, int error = errno) const {
+    throw Error(files::error_of(-error), path_ + ", which counts the results of this trial, cannot be " + action);
   }
 
   std::string path_;
@@ -37028,8 +37060,8 @@ class SequenceFile {
   int file_ = -1;
 };
 
-NNI_INLINE int report_usage_error(const char* program, const std::string& what) {
-  std::fprintf(stderr, "%s: %s; see %s report --help\n", program, what.c_str(), program);
+NNI_INLINE int report_usage_error(const char* program, const std::string& problem) {
+  std::fprintf(stderr, "%s: %s; see %s report --help\n", program, problem.c_str(), program);
   return 2;
 }
 
@@ -37530,7 +37562,7 @@ NNI_LAZY_BODY void Grid::start(const SearchSpace& space, const Objectives&) { up
 
 NNI_LAZY_BODY void Grid::update_search_space(const SearchSpace& space) {
   if (space.empty()) throw config_error("space", "has no dimensions; a grid needs at least one");
-  go_on();
+  skip_replayed();
   std::vector<Parameters> before = elsewhere_.take();
   before.reserve(before.size() + tried_.size());
   for (const std::string& text : tried_) before.emplace_back(text);
@@ -37553,20 +37585,20 @@ NNI_LAZY_BODY void Grid::note(const Parameters& parameters) {
 
 NNI_LAZY_BODY void Grid::observe(const TrialOutcome& outcome) {
   // This object's own suggestions are never repeated anyway.
-  if (outcome.parameter.value >= next_) tell(outcome.parameter, outcome.parameters);
+  if (outcome.parameter.value >= next_) replay(outcome.parameter, outcome.parameters);
 }
 
-NNI_LAZY_BODY void Grid::adopt(ParameterId id, const Parameters& parameters) { tell(id, parameters); }
+NNI_LAZY_BODY void Grid::adopt(ParameterId id, const Parameters& parameters) { replay(id, parameters); }
 
-NNI_LAZY_BODY void Grid::tell(ParameterId id, const Parameters& parameters) {
-  if (id != imported_parameter && id.value >= told_) told_ = id.value + 1;
+NNI_LAZY_BODY void Grid::replay(ParameterId id, const Parameters& parameters) {
+  if (id != imported_parameter && id.value >= replayed_) replayed_ = id.value + 1;
   note(parameters);
 }
 
 // Continues after the last suggestion before a resume.
-NNI_LAZY_BODY void Grid::go_on() {
-  if (told_ <= next_) return;
-  first_ = next_ = told_;
+NNI_LAZY_BODY void Grid::skip_replayed() {
+  if (replayed_ <= next_) return;
+  first_ = next_ = replayed_;
   rewind();
 }
 
@@ -37577,7 +37609,7 @@ NNI_LAZY_BODY std::optional<Parameters> Grid::generate(ParameterId id) {
 }
 
 NNI_LAZY_BODY bool Grid::suggest(ParameterId id, Point& into) {
-  go_on();
+  skip_replayed();
   // The sequence is at the last suggestion; an earlier one can only be reached from the start.
   if (id.value < first_) first_ = 0;
   if (id.value < next_ && (ended_ || id.value + 1 < next_)) {
@@ -37713,7 +37745,7 @@ NNI_INLINE Random::Random(SearchSpace space, Seed seed)
 NNI_INLINE void Random::start(const SearchSpace& space, const Objectives&) { update_search_space(space); }
 
 NNI_INLINE void Random::update_search_space(const SearchSpace& space) {
-  go_on();
+  skip_replayed();
   // Collects everything that was suggested: stored texts, configurations with a bit, and in a large space, where nothing
   // is stored, the own suggestions, which are drawn again from their ids.
   std::vector<Parameters> before = elsewhere_.take();
@@ -37732,8 +37764,8 @@ NNI_INLINE void Random::update_search_space(const SearchSpace& space) {
   first_ = next_;
 }
 
-NNI_INLINE void Random::tell(ParameterId id, const Parameters& parameters) {
-  if (id != imported_parameter && id >= told_) told_.value = id.value + 1;
+NNI_INLINE void Random::replay(ParameterId id, const Parameters& parameters) {
+  if (id != imported_parameter && id >= replayed_) replayed_.value = id.value + 1;
   note(parameters);
 }
 
@@ -37746,15 +37778,15 @@ NNI_INLINE void Random::note(const Parameters& parameters) {
 
 NNI_INLINE void Random::observe(const TrialOutcome& outcome) {
   // This object's own suggestions are known already.
-  if (outcome.parameter >= next_) tell(outcome.parameter, outcome.parameters);
+  if (outcome.parameter >= next_) replay(outcome.parameter, outcome.parameters);
 }
 
-NNI_INLINE void Random::adopt(ParameterId id, const Parameters& parameters) { tell(id, parameters); }
+NNI_INLINE void Random::adopt(ParameterId id, const Parameters& parameters) { replay(id, parameters); }
 
 // Continues after the last suggestion before a resume.
-NNI_INLINE void Random::go_on() {
-  if (told_ <= next_) return;
-  first_ = next_ = told_;
+NNI_INLINE void Random::skip_replayed() {
+  if (replayed_ <= next_) return;
+  first_ = next_ = replayed_;
   before_ = unvisited_;
 }
 
@@ -37765,7 +37797,7 @@ NNI_INLINE std::optional<Parameters> Random::generate(ParameterId id) {
 }
 
 NNI_INLINE bool Random::suggest(ParameterId id, Point& into) {
-  go_on();
+  skip_replayed();
   if (!unvisited_.active()) {
     draw(id, 0, into);
     if (id >= next_) next_.value = id.value + 1;

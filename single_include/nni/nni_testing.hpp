@@ -31,24 +31,24 @@
 
 namespace nni::testing {
 
-/// One thing that a conformance suite looked at.
+/// A check of a conformance suite.
 class Check {
  public:
   Check() = default;
-  /// @param number  of the promise
-  /// @param what  the expectation
-  /// @param kept_it  whether it held
-  /// @param seen  what was seen
-  Check(int number, std::string what, bool kept_it, std::string seen)
-      : promise(number), name(std::move(what)), kept(kept_it), detail(std::move(seen)) {}
+  /// @param number       of the promise
+  /// @param expectation  a sentence
+  /// @param kept_it      the expectation held
+  /// @param seen         what was seen
+  Check(int number, std::string expectation, bool kept_it, std::string seen)
+      : promise(number), name(std::move(expectation)), kept(kept_it), detail(std::move(seen)) {}
 
   int promise = 0;     ///< number in the comment of the concept
-  std::string name;    ///< what was expected, as a sentence
+  std::string name;    ///< the expectation, as a sentence
   bool kept = false;   ///< the expectation held
-  std::string detail;  ///< what was seen instead
+  std::string detail;  ///< the observed value
 };
 
-/// What a conformance suite found, independent of any test framework.
+/// The results of a conformance suite, independent of any test framework.
 ///
 /// With Catch2: `INFO(report.to_string()); CHECK(report.passed());`
 class ConformanceReport {
@@ -57,16 +57,16 @@ class ConformanceReport {
 
   /// Records one check.
   /// @param promise  its number in the comment of the concept; 0: none of them
-  /// @param name     what was checked
-  /// @param kept     how it went
-  /// @param detail   what was seen instead
+  /// @param name     the expectation
+  /// @param kept     the expectation held
+  /// @param detail   the observed value
   void check(int promise, std::string name, bool kept, std::string detail = {}) {
     checks_.emplace_back(promise, std::move(name), kept, std::move(detail));
   }
 
-  /// Runs one case; an exception that leaves it is recorded as a broken promise instead of ending the suite.
-  /// @param promise  the promise that the case is about
-  /// @param name     what the case does, as a few words
+  /// Runs one case; records an exception of the case as a broken promise.
+  /// @param promise  number of the promise under test
+  /// @param name     of the case, in a few words
   /// @param body     called once without arguments; records its own checks
   template <class Body>
   void run_case(int promise, const std::string& name, Body body) {
@@ -77,17 +77,17 @@ class ConformanceReport {
     }
   }
 
-  /// Everything that was looked at, in order.
+  /// Returns all checks, in order.
   [[nodiscard]] const std::vector<Check>& checks() const noexcept { return checks_; }
 
-  /// True when something was checked and every promise was kept.
+  /// Returns true if there were checks and every promise was kept.
   [[nodiscard]] bool passed() const noexcept {
     for (const Check& check : checks_)
       if (!check.kept) return false;
     return !checks_.empty();
   }
 
-  /// The broken promises, one per line, or a line that says how many were kept.
+  /// Returns the broken promises, one per line, or a line with the number of checks.
   [[nodiscard]] std::string to_string() const {
     std::string text;
     for (const Check& check : checks_)
@@ -107,11 +107,11 @@ class ConformanceReport {
 
 namespace nni::testing {
 
-/// What the suite tries an advisor with.
+/// Inputs of the suite for advisors.
 struct AdvisorSetup {
-  SearchSpace space{};      ///< what it can search, at least `trials` configurations; empty: one number
-  std::size_t trials = 20;  ///< trials that the longest case orders
-  Duration limit = std::chrono::seconds(30);  ///< for one case; an order that does not come is noticed by it
+  SearchSpace space{};                        ///< search space with at least `trials` configurations; empty: one number
+  std::size_t trials = 20;                    ///< number of trials in the longest case
+  Duration limit = std::chrono::seconds(30);  ///< timeout of one case, which detects missing orders
 };
 
 namespace detail {
@@ -127,7 +127,7 @@ class AdvisorSuite {
   void run() {
     one(2, "orders", &AdvisorSuite::orders);
     one(3, "trials", &AdvisorSuite::trials);
-    one(4, "cancelled reader", &AdvisorSuite::reader_is_cancelled);
+    one(4, "canceled reader", &AdvisorSuite::reader_is_cancelled);
     one(4, "kills", &AdvisorSuite::kills);
     one(5, "stop", &AdvisorSuite::stops);
   }
@@ -215,15 +215,15 @@ class AdvisorSuite {
     co_await std::move(nothing);
     auto listening = is_quiet(advisor);
     const bool quiet = co_await std::move(listening);
-    report_.check(2, "a request for nothing orders nothing", quiet);
+    report_.check(2, "a request for zero trials orders none", quiet);
     auto asking = request(advisor, 3);
     co_await std::move(asking);
     auto more = request(advisor, 2);
     co_await std::move(more);
     auto taking = take(advisor, 5);
     const std::vector<NewTrial> all = co_await std::move(taking);
-    report_.check(
-        2, "what was requested is ordered, or there is an end", all.size() == 5 || ended_, std::to_string(all.size()));
+    report_.check(2, "all requested trials are ordered, or there are no more", all.size() == 5 || ended_,
+                  std::to_string(all.size()));
     std::set<ParameterId> ids;
     bool fits = true;
     for (const NewTrial& trial : all) {
@@ -262,7 +262,7 @@ class AdvisorSuite {
       auto ending = end(advisor, trial, order.front(), status, value);
       co_await std::move(ending);
     }
-    report_.check(3, "trials with and without results leave it able to go on", ordered == setup_.trials,
+    report_.check(3, "it continues after trials with and without results", ordered == setup_.trials,
                   std::to_string(ordered) + " orders of " + std::to_string(setup_.trials));
   }
 
@@ -277,7 +277,7 @@ class AdvisorSuite {
     auto taking = take(advisor, 3 - seen);
     const std::vector<NewTrial> rest = co_await std::move(taking);
     report_.check(
-        4, "a cancelled next_order loses no order", seen + rest.size() == 3 || ended_, std::to_string(rest.size()));
+        4, "a canceled next_order loses no order", seen + rest.size() == 3 || ended_, std::to_string(rest.size()));
   }
 
   awaitable<void> kills(A& advisor, Context&) {
@@ -288,13 +288,13 @@ class AdvisorSuite {
     if (order.empty()) co_return;
     auto ending = end(advisor, 1, order.front(), TrialJobStatus::user_canceled, std::nullopt);
     co_await std::move(ending);
-    // Whatever comes now, an order for a trial that nobody has heard of is a mistake.
+    // Any order is valid now, except one for an unknown trial.
     auto more = request(advisor, 1);
     co_await std::move(more);
     auto next = advisor.next_order();
     const Order answer = co_await std::move(next);
     const auto* kill = std::get_if<KillTrial>(&answer);
-    report_.check(4, "an order to kill names a trial that was there", kill == nullptr || kill->trial == TrialId{1});
+    report_.check(4, "an order to kill names a known trial", kill == nullptr || kill->trial == TrialId{1});
   }
 
   awaitable<void> stops(A& advisor, Context& context) {
@@ -303,7 +303,7 @@ class AdvisorSuite {
     const SteadyPoint before = context.clock().steady_now();
     auto stopping = advisor.stop();
     co_await std::move(stopping);
-    report_.check(5, "stop returns within the context's limit, also with orders that nobody took",
+    report_.check(5, "stop returns within the context's limit, also with orders that were not taken",
                   context.clock().steady_now() - before < context.shutdown_limit());
     stopped_ = true;
   }
@@ -311,19 +311,19 @@ class AdvisorSuite {
   const std::function<A()>& make_;
   AdvisorSetup setup_;
   ConformanceReport& report_;
-  bool ended_ = false;    // the advisor said that there is nothing more
-  bool stopped_ = false;  // the case has stopped it
+  bool ended_ = false;    // the advisor reported that it has no more trials
+  bool stopped_ = false;  // the case has stopped the advisor
 };
 
 }  // namespace detail
 
-/// Checks the promises of `nni::Advisor` that can be seen from outside, for any advisor.
+/// Checks the observable promises of `nni::Advisor` for any advisor.
 ///
 /// Each case starts a fresh advisor and stops it. The checks carry the numbers of the promises.
 ///
-/// @param make   makes an advisor that was not started
+/// @param make   returns an advisor that was not started
 /// @param setup  search space and number of trials
-/// @returns      what was found
+/// @returns      the results of all checks
 template <Advisor A>
 [[nodiscard]] ConformanceReport check_advisor(const std::function<A()>& make, AdvisorSetup setup = {}) {
   ConformanceReport report;
@@ -337,13 +337,13 @@ template <Advisor A>
 
 namespace nni::testing {
 
-/// What the suite may expect of an assessor.
+/// Expectations of the suite for assessors.
 struct AssessorSetup {
-  /// It compares values with each other only, so that the same curves upside down are judged alike when the direction
-  /// is turned as well. False for one that compares with a fixed number.
+  /// The assessor only compares values with each other, so that negated curves get the same verdicts in the opposite
+  /// direction. False for an assessor that compares with a fixed number.
   bool symmetric = true;
-  std::size_t trials = 12;  ///< how many made-up trials it sees
-  std::size_t steps = 20;   ///< intermediate results of each
+  std::size_t trials = 12;  ///< number of simulated trials
+  std::size_t steps = 20;   ///< number of intermediate results of each trial
 };
 
 namespace detail {
@@ -368,7 +368,7 @@ class AssessorSuite {
 
   static RunId run_of(std::size_t trial) { return RunId{TrialId{trial + 1}, 0}; }
 
-  // A curve that falls; the level differs from trial to trial, so that some are clearly worse than others.
+  // A decreasing curve; its level differs between trials, so that some are clearly worse than others.
   [[nodiscard]] Curve curve(std::size_t trial, double sign = 1.0) const {
     CounterRandom random(seed(3), ParameterId{trial});
     const double level = 4.0 * random.uniform();
@@ -378,7 +378,7 @@ class AssessorSuite {
     return values;
   }
 
-  // Shows a history from its first value to all of them, each time in fresh memory; one letter per verdict.
+  // Assesses all prefixes of a history, each in newly allocated memory; returns one letter per verdict.
   static std::string watch(A& assessor, RunId run, const Curve& values) {
     std::string verdicts;
     for (std::size_t count = 1; count <= values.size(); ++count) {
@@ -479,7 +479,7 @@ class AssessorSuite {
                   expected + "and " + seen);
   }
 
-  // The last ones of trials that run side by side, three at a time, are alive when the manager ends.
+  // Of trials that run three at a time, the last ones are alive when the manager ends.
   void resumes_with_live_runs() {
     constexpr std::size_t beside = 3;
     const std::size_t alive = (setup_.trials - 1) / beside * beside;
@@ -521,13 +521,12 @@ class AssessorSuite {
 
 }  // namespace detail
 
-/// Checks the promises of `nni::Assessor` that can be seen from outside, for any assessor.
+/// Checks the observable promises of `nni::Assessor` for any assessor.
 ///
 /// The checks carry the numbers of the promises.
 ///
-/// @param make   makes an assessor that was not started; all of them have equal settings
-/// @param setup  what to expect
-/// @returns      what was found
+/// @param make   returns a new assessor that was not started, always with the same settings
+/// @returns      the results of all checks
 template <Assessor A>
 [[nodiscard]] ConformanceReport check_assessor(const std::function<A()>& make, const AssessorSetup& setup = {}) {
   ConformanceReport report;
@@ -541,16 +540,16 @@ template <Assessor A>
 
 namespace nni::testing {
 
-/// A key of a configurable service, with one value that it takes and one that it refuses.
+/// A key of a configurable service, with a valid and an invalid value.
 struct MetadataExample {
-  std::string key;          ///< one that the service lists
-  boost::json::value good;  ///< taken
-  boost::json::value bad;   ///< refused
+  std::string key;          ///< a key that the service lists
+  boost::json::value good;  ///< a valid value
+  boost::json::value bad;   ///< an invalid value
 };
 
 namespace detail {
 
-/// The text of the ConfigError that a call ends with; empty when it does not.
+/// Returns the text of the ConfigError that a call throws; empty if it throws none.
 template <class F>
 std::string refusal_of(const F& function) {
   try {
@@ -566,7 +565,7 @@ std::string refusal_of(const F& function) {
 
 /// Checks promises 10 to 13 of `nni::ConfigurableService`.
 ///
-/// @param make      makes a service that has not been started
+/// @param make      returns a service that was not started
 /// @param examples  one for each of its keys
 template <ConfigurableService S>
 [[nodiscard]] ConformanceReport check_configurable_service(
@@ -578,15 +577,15 @@ template <ConfigurableService S>
     const std::string& key = example.key;
     report.check(10, "the key " + key + " is listed", std::find(keys.begin(), keys.end(), key) != keys.end());
     boost::json::value before;
-    report.check(13, "the value of " + key + " is told before anything was set",
+    report.check(13, "the value of " + key + " is reported before any change",
                  detail::refusal_of([&] { before = service.get_cluster_metadata(key); }).empty());
     report.check(11, "a value of " + key + " is accepted",
                  detail::refusal_of([&] { service.set_cluster_metadata(key, example.good); }).empty());
     const boost::json::value after = service.get_cluster_metadata(key);
-    report.check(11, "a value of " + key + " changes what is told", after != before);
+    report.check(11, "a value of " + key + " changes the reported value", after != before);
     S other = make();
     const std::string again = detail::refusal_of([&] { other.set_cluster_metadata(key, after); });
-    report.check(11, "what is told under " + key + " is accepted, and means the same",
+    report.check(11, "the reported value of " + key + " is accepted, and means the same",
                  again.empty() && other.get_cluster_metadata(key) == after, again);
     const std::string refused = detail::refusal_of([&] { service.set_cluster_metadata(key, example.bad); });
     report.check(12, "a wrong value of " + key + " is a ConfigError that names the key",
@@ -608,14 +607,14 @@ template <ConfigurableService S>
 
 namespace nni::testing::detail {
 
-/// One case of a suite, with a runtime and a thread of its own.
+/// A case of a suite, with its own runtime and thread.
 ///
-/// A policy that never returns is cancelled at the limit. One that does not listen to that, or blocks the executor, is
-/// left behind as it is, thread and all: nothing in it can be ended safely. Either way the report says what was awaited.
+/// A policy that never returns is canceled at the limit. One that does not react, or blocks the executor, is
+/// leaked together with its thread, because it cannot be ended safely. In both cases the report names the awaited call.
 class SupervisedCase {
  public:
-  /// @param name   of the case, for people
-  /// @param limit  for each of its two parts, and for a clean-up in it
+  /// @param name   readable name of the case
+  /// @param limit  timeout of each of its two parts, and of a clean-up in it
   SupervisedCase(std::string name, Duration limit)
       : name_(std::move(name)),
         limit_(limit),
@@ -626,10 +625,10 @@ class SupervisedCase {
   SupervisedCase& operator=(const SupervisedCase&) = delete;
   virtual ~SupervisedCase() = default;
 
-  /// Runs a case, and adds what it found.
-  /// @param one     the case; others may go on holding it after this returned
-  /// @param report  what was found comes here
-  /// @returns       false when it had to be given up
+  /// Runs a case, and adds its results to a report.
+  /// @param one     the case; may be shared beyond the return of this call
+  /// @param report  receives the results
+  /// @returns       false if it had to be abandoned
   static bool run(const std::shared_ptr<SupervisedCase>& one, ConformanceReport& report) {
     std::thread thread([one] { one->work(); });
     const bool ended = one->wait();
@@ -644,25 +643,25 @@ class SupervisedCase {
   }
 
  protected:
-  /// What the case does.
+  /// The body of the case.
   virtual awaitable<void> body() = 0;
-  /// What comes behind it, whatever became of it.
+  /// The clean-up after the body, whatever its outcome.
   virtual awaitable<void> finish() = 0;
   /// Called at the end of a case in which everything returned.
-  /// @param idle  nothing waits on the executor any more
+  /// @param idle  no work is left on the executor
   virtual void afterwards(bool idle) = 0;
 
-  /// The surroundings that the policy is given; its shutdown limit is the limit of the case.
+  /// Returns the context of the policy; its shutdown limit is the limit of the case.
   [[nodiscard]] Context& context() noexcept { return runtime_.context(); }
 
-  /// Says what the next call has to do: whatever goes wrong until the next time is a breach of that.
-  /// @param promise  its number
-  /// @param what     the expectation, as a sentence
-  void expect(int promise, std::string what) {
+  /// Sets the promise that any failure until the next call of this function breaks.
+  /// @param promise      its number
+  /// @param expectation  as a sentence
+  void expect(int promise, std::string expectation) {
     const std::lock_guard lock(mutex_);
     if (given_up_) throw Error(Errc::closed, "the suite has given up this case");
     promise_ = promise;
-    awaited_ = std::move(what);
+    awaited_ = std::move(expectation);
   }
 
   /// Records one check.
@@ -680,7 +679,7 @@ class SupervisedCase {
     return options;
   }
 
-  // Never destroyed: its thread, its pool, or what waits on its executor may still use it.
+  // Never destroyed: its thread, its pool, or coroutines on its executor may still use it.
   static void leave_behind(std::shared_ptr<SupervisedCase> one) {
     static std::mutex mutex;
     static auto* const left = new std::vector<std::shared_ptr<SupervisedCase>>();
@@ -688,17 +687,17 @@ class SupervisedCase {
     left->push_back(std::move(one));
   }
 
-  // @returns false when nobody waits for the case any more
+  // @returns false if the case was abandoned
   bool begin_part() {
     const std::lock_guard lock(mutex_);
     deadline_ = steady_now() + limit_;
     return !given_up_;
   }
 
-  void fail(const std::string& why) {
+  void fail(const std::string& reason) {
     const std::lock_guard lock(mutex_);
     failed_ = true;
-    found_.check(promise_, awaited_, false, "in the case \"" + name_ + "\": " + why);
+    found_.check(promise_, awaited_, false, "in the case \"" + name_ + "\": " + reason);
   }
 
   awaitable<void> whole() {
@@ -730,7 +729,7 @@ class SupervisedCase {
         if (!failed_) afterwards(idle_);
       }
     } catch (...) {
-      // Out of a handler that the policy has posted.
+      // Thrown by a handler that the policy has posted.
       fail(describe(std::current_exception()));
     }
     const std::lock_guard lock(mutex_);
@@ -738,7 +737,7 @@ class SupervisedCase {
     changed_.notify_all();
   }
 
-  // @returns false when the case was given up
+  // @returns false if the case was abandoned
   bool wait() {
     std::unique_lock lock(mutex_);
     while (steady_now() < deadline_ + patience_)
@@ -750,9 +749,9 @@ class SupervisedCase {
     if (ended_) return true;
     given_up_ = true;
     const std::string here = "in the case \"" + name_ + "\": no result within " + to_string(limit_);
-    const std::string end = "; the cases behind it were left out";
+    const std::string end = "; the following cases were skipped";
     if (answered_)
-      found_.check(promise_, awaited_, false, here + ", and it does not end when it is cancelled" + end);
+      found_.check(promise_, awaited_, false, here + ", and it does not end when it is canceled" + end);
     else
       found_.check(1, "no member blocks the executor", false, here + " where this was awaited: " + awaited_ + end);
     runtime_.io().stop();
@@ -767,7 +766,7 @@ class SupervisedCase {
 
   const std::string name_;
   const Duration limit_;
-  const Duration patience_;  // for what was cancelled to end, and for an executor to answer
+  const Duration patience_;  // timeout for canceled work to end, and for an executor to respond
   bool failed_ = false;      // of the thread of the case, like the next
   bool idle_ = false;
 
@@ -781,7 +780,7 @@ class SupervisedCase {
   bool answered_ = false;
   bool given_up_ = false;
 
-  Runtime runtime_;  // dies first: what is left on its executor may look at the others
+  Runtime runtime_;  // destroyed first: work that is left on its executor may access the other members
 };
 
 }  // namespace nni::testing::detail
@@ -790,29 +789,28 @@ class SupervisedCase {
 
 namespace nni::testing {
 
-/// How the suite makes trials for a service: each function fills in what its platform needs to run.
+/// The trials of the suite for services: each function returns a form that the platform can run.
 ///
-/// They are called on the executor of the service, which is a thread of its own for each case.
+/// They are called on the executor of the service, which has a separate thread for each case.
 struct ServiceTrials {
-  std::function<TrialJobForm(RunId)> succeeds{};            ///< ends by itself, exit code 0
-  std::function<TrialJobForm(RunId)> fails{};               ///< ends by itself, otherwise
-  std::function<TrialJobForm(RunId)> runs_until_stopped{};  ///< ends only when it is cancelled
-  /// Reports one value when it is ready to be stopped, if the service carries messages; runs until it is cancelled; exits
-  /// by itself then, with exit code 0. Absent where a trial does not notice that it is cancelled.
+  std::function<TrialJobForm(RunId)> succeeds{};            ///< ends on its own, exit code 0
+  std::function<TrialJobForm(RunId)> fails{};               ///< ends on its own with a failure
+  std::function<TrialJobForm(RunId)> runs_until_stopped{};  ///< ends only when it is canceled
+  /// Reports one value when it is ready to be stopped, if the service carries messages; runs until it is canceled, and then
+  /// exits on its own with exit code 0. Absent if trials cannot detect a cancellation.
   std::function<TrialJobForm(RunId)> exits_when_stopped{};
-  std::function<TrialJobForm(RunId)> cannot_start{};  ///< absent where nothing can fail to start
-  /// Succeeds only if its variable NNI_CONFORMANCE is `it's here`, which the suite adds to the form. Absent where trials
+  std::function<TrialJobForm(RunId)> cannot_start{};  ///< absent if every run can start
+  /// Succeeds only if its variable NNI_CONFORMANCE is `it's here`, which the suite adds to the form. Absent if trials
   /// are callables.
   std::function<TrialJobForm(RunId)> needs_variable{};
-  std::function<TrialJobForm(RunId)> reports{};  ///< reports 0.25, 0.5 and finally 0.75; absent without messages
-  std::function<TrialJobForm(RunId)>
-      kills_itself{};  ///< ends by SIGKILL of its own; absent where no trial is a process
-  /// Takes the platform away so that no run can be started (true), and brings it back (false); what runs goes on. Absent
-  /// where that cannot be done; what an experiment makes of it can then be seen with nni/testing/flapping.hpp.
+  std::function<TrialJobForm(RunId)> reports{};       ///< reports 0.25, 0.5 and finally 0.75; absent without messages
+  std::function<TrialJobForm(RunId)> kills_itself{};  ///< sends SIGKILL to itself; absent if trials are not processes
+  /// Makes the platform unavailable so that no run can start (true), or available again (false); live runs continue. Absent
+  /// if that is impossible; nni/testing/flapping.hpp can simulate it then.
   std::function<void(bool)> outage{};
-  int failure_code = 0;                  ///< exit code of those that fail; 0: they have none
-  std::function<std::size_t()> alive{};  ///< how many trials run now; absent where nobody can tell
-  /// For one case, and for a clean-up: what never comes is noticed by it. It is the shutdown limit of the context as well.
+  int failure_code = 0;                  ///< exit code of `fails`; 0: none
+  std::function<std::size_t()> alive{};  ///< returns the number of live trials; absent if unknown
+  /// Timeout of one case and of a clean-up, which detects missing events. Also the shutdown limit of the context.
   Duration limit = std::chrono::seconds(30);
 };
 
@@ -822,33 +820,33 @@ struct ServiceTrials {
 
 namespace nni::testing::detail {
 
-/// What was heard of one run.
+/// The events of one run.
 struct Heard {
   int started = 0;
   int ended = 0;
-  int deferred = 0;  // no end: the same run may be submitted again
+  int deferred = 0;  // not an end: the same run may be submitted again
   bool in_order = true;
-  bool expected = false;  // it was submitted, or is adopted
+  bool expected = false;  // it was submitted or adopted
   JobEnd end;
 };
 
 inline RunId run_of(std::uint64_t trial, std::uint32_t attempt = 0) { return RunId{TrialId{trial}, attempt}; }
 
-/// One case of the suite for services: a service, and what was heard of its runs.
+/// A case of the suite for services: a service, and the events of its runs.
 template <TrainingService S>
 class ServiceCase final : public SupervisedCase {
  public:
   using Body = awaitable<void> (*)(ServiceCase&);
 
-  /// What a case does.
+  /// The definition of a case.
   struct Plan {
     const char* name = "";
     Body body = nullptr;
-    bool starts = true;  // the service, before the body
+    bool starts = true;  // starts the service before the body
   };
 
-  ServiceCase(Plan plan, S made, std::function<S()> again, const ServiceTrials& how)
-      : SupervisedCase(plan.name, how.limit), trials(how), plan_(plan), again_(std::move(again)) {
+  ServiceCase(Plan plan, S made, std::function<S()> again, const ServiceTrials& given)
+      : SupervisedCase(plan.name, given.limit), trials(given), plan_(plan), again_(std::move(again)) {
     service_.emplace(std::move(made));
   }
 
@@ -861,7 +859,7 @@ class ServiceCase final : public SupervisedCase {
   S& service() { return *service_; }
   Heard& heard(RunId run) { return heard_[run]; }
 
-  /// All runs of which anything was heard, or should be.
+  /// Returns all runs with events, or with expected events.
   const std::map<RunId, Heard>& all_heard() const { return heard_; }
 
   awaitable<void> start() {
@@ -870,7 +868,7 @@ class ServiceCase final : public SupervisedCase {
     co_await std::move(starting);
   }
 
-  /// Hands a run over; whoever calls has said what is expected.
+  /// Submits a run; the caller has set the expectation.
   awaitable<JobId> order(TrialJobForm form, RunId run) {
     form.run = run;
     heard_[run].expected = true;
@@ -884,14 +882,14 @@ class ServiceCase final : public SupervisedCase {
     co_return co_await std::move(work);
   }
 
-  /// Submits a run that is stopped later, and waits until it has begun.
+  /// Submits a run that is stopped later, and waits for its start.
   awaitable<void> begin(RunId run) { return begin(trials.runs_until_stopped(run), run); }
 
-  /// Submits a run, and waits until it has begun.
+  /// Submits a run, and waits for its start.
   awaitable<void> begin(TrialJobForm form, RunId run) {
     auto submitting = submit(std::move(form), run);
     co_await std::move(submitting);
-    expect(4, "the start of a run is told");
+    expect(4, "the start of a run is reported");
     while (heard_[run].started == 0) {
       auto hearing = hear();
       co_await std::move(hearing);
@@ -904,9 +902,9 @@ class ServiceCase final : public SupervisedCase {
     note(event);
   }
 
-  /// Hears so many ends.
-  awaitable<void> listen(std::size_t ends, int promise, std::string what) {
-    expect(promise, std::move(what));
+  /// Waits for a number of ends.
+  awaitable<void> listen(std::size_t ends, int promise, std::string expectation) {
+    expect(promise, std::move(expectation));
     const std::size_t wanted = count_ends() + ends;
     while (count_ends() < wanted) {
       auto hearing = hear();
@@ -914,7 +912,7 @@ class ServiceCase final : public SupervisedCase {
     }
   }
 
-  /// Hears what comes within a moment. @returns false when nothing came
+  /// Handles the events of a short time. @returns false if there were none
   awaitable<bool> hear_for(Duration moment) {
     try {
       auto limited = async::with_timeout(service_->next_event(), moment);
@@ -927,9 +925,9 @@ class ServiceCase final : public SupervisedCase {
     co_return true;
   }
 
-  /// Listens a little longer than an event takes, so that one too many would be noticed.
+  /// Listens long enough to detect surplus events.
   awaitable<void> quiet() {
-    expect(6, "a cancelled next_event ends");
+    expect(6, "a canceled next_event ends");
     const SteadyPoint until = context().clock().steady_now() + std::chrono::milliseconds(50);
     while (context().clock().steady_now() < until) {
       auto hearing = hear_for(until - context().clock().steady_now());
@@ -946,15 +944,15 @@ class ServiceCase final : public SupervisedCase {
   /// Cleans up, once in a case.
   awaitable<void> clean() {
     cleaned_ = true;
-    expect(7, "clean_up ends what runs within the context's limit");
-    auto cleaning = service_->clean_up();  // the part of the case that this is has the same limit
+    expect(7, "clean_up ends live runs within the context's limit");
+    auto cleaning = service_->clean_up();  // this part of the case has the same timeout
     co_await std::move(cleaning);
     if (!trials.alive) co_return;
     const std::size_t left = trials.alive();
     check(7, "no trial runs after clean_up", left == 0, std::to_string(left) + " run");
   }
 
-  /// Lets the service go without a clean-up, as a manager that is killed, and makes the next one.
+  /// Abandons the service without a clean-up, like a killed manager, and creates the next one.
   void replace() {
     service_.reset();
     service_.emplace(again_());
@@ -990,10 +988,10 @@ class ServiceCase final : public SupervisedCase {
       if (!one.expected) strangers += to_string(run) + " ";
       if (one.started > 1 || one.ended > 1 || !one.in_order)
         wrong += to_string(run) + ": " + std::to_string(one.started) + " starts, " + std::to_string(one.ended) +
-                 " ends" + (one.in_order ? " " : ", a start behind an end ");
+                 " ends" + (one.in_order ? " " : ", a start after an end ");
     }
     check(4, "a run is started once at most and ended once, in that order", wrong.empty(), wrong);
-    check(4, "there are no events of runs that nobody submitted", strangers.empty(), strangers);
+    check(4, "there are no events of runs that were not submitted", strangers.empty(), strangers);
     if (cleaned_) co_return;
     auto cleaning = clean();
     co_await std::move(cleaning);
@@ -1021,7 +1019,7 @@ inline std::vector<Intent> intents_of(RunId first, RunId second) {
   return intents;
 }
 
-/// The one answer for a run; none, or more, is an unknown run.
+/// Returns the only answer for a run; none, or several, give an unknown run.
 inline JobReport answer_for(RunId run, const std::vector<JobReport>& reports) {
   JobReport answer;
   int count = 0;
@@ -1040,11 +1038,11 @@ awaitable<void> check_adopts_unknown(ServiceCase<S>& here) {
   const JobReport six = answer_for(run_of(6), reports);
   here.check(8, each, reports.size() == 2 && five.run == run_of(5) && six.run == run_of(6),
              std::to_string(reports.size()) + " answers to 2");
-  here.check(8, "what never ran is not told to run",
+  here.check(8, "a run that never started is not reported as running",
              five.state != JobReport::State::running && six.state != JobReport::State::running);
 }
 
-/// A run that outlives its manager, of which the next one knows no more than the name.
+/// A run that outlives its manager; the next one knows only its name.
 template <class S>
 awaitable<void> check_adopts_running(ServiceCase<S>& here) {
   if (!here.service().capabilities().survives_manager) co_return;
@@ -1055,17 +1053,17 @@ awaitable<void> check_adopts_running(ServiceCase<S>& here) {
   auto starting = here.start();
   co_await std::move(starting);
 
-  const std::string found = "adopt finds a run by its name alone, and it goes on";
+  const std::string found = "adopt finds a run by its name alone, and the run continues";
   here.expect(8, found);
   here.heard(run).expected = true;
   auto adopting = here.service().adopt(intents_of(run, run_of(5)));
   const std::vector<JobReport> reports = co_await std::move(adopting);
   const JobReport answer = answer_for(run, reports);
   here.check(8, found, answer.run == run && answer.state == JobReport::State::running);
-  here.expect(8, "a run that was adopted can be cancelled");
+  here.expect(8, "an adopted run can be canceled");
   auto stopping = here.service().cancel_trial_job(run, StopReason::user);
   co_await std::move(stopping);
-  auto hearing = here.listen(1, 8, "the end of a run that was adopted is told");
+  auto hearing = here.listen(1, 8, "the end of an adopted run is reported");
   co_await std::move(hearing);
 }
 
@@ -1075,7 +1073,7 @@ awaitable<void> check_adopts_running(ServiceCase<S>& here) {
 
 namespace nni::testing::detail {
 
-/// What a service delivered of one run; a second delivery of the same value counts for nothing.
+/// The values that a service delivered for one run, without duplicates.
 class Delivered {
  public:
   void add(const TrialMessage& message, RunId run) {
@@ -1124,14 +1122,14 @@ awaitable<void> check_messages(ServiceCase<S>& here) {
   constexpr Receipt nobodys{0xffff'ffff'ffff};
   auto unknown = here.service().acknowledge(nobodys);
   co_await std::move(unknown);
-  auto hearing = here.listen(1, 4, "the end of each run is told");
+  auto hearing = here.listen(1, 4, "the end of each run is reported");
   co_await std::move(hearing);
   here.expect(3, "(TrialChannel) settling a run whose values were taken returns");
   auto settling = here.service().settle(run);
   co_await std::move(settling);
 }
 
-/// The first round ends with nothing, the others when something may just have come: as many as that takes.
+/// The first round is canceled without a message, the others when one may just have arrived.
 template <class S>
 awaitable<void> check_cancelled_message_reader(ServiceCase<S>& here) {
   const RunId run = run_of(1);
@@ -1142,7 +1140,7 @@ awaitable<void> check_cancelled_message_reader(ServiceCase<S>& here) {
       auto submitting = here.submit(here.trials.reports(run), run);
       co_await std::move(submitting);
     }
-    here.expect(4, "(TrialChannel) a cancelled next_message ends");
+    here.expect(4, "(TrialChannel) a canceled next_message ends");
     TrialMessage message;
     try {
       auto limited = async::with_timeout(here.service().next_message(), std::chrono::milliseconds(5));
@@ -1155,7 +1153,7 @@ awaitable<void> check_cancelled_message_reader(ServiceCase<S>& here) {
     auto answering = here.service().acknowledge(message.receipt);
     co_await std::move(answering);
   }
-  here.expect(4, "(TrialChannel) a cancelled next_message loses nothing");
+  here.expect(4, "(TrialChannel) a canceled next_message loses nothing");
   while (delivered.size() < values_of_a_trial) {
     auto taking = take_message(here, delivered, run);
     co_await std::move(taking);
@@ -1171,7 +1169,7 @@ awaitable<void> settle_and_say(ServiceCase<S>& here, RunId run, bool& done) {
 
 template <class S>
 awaitable<void> take_late(ServiceCase<S>& here, Delivered& delivered, RunId run, const bool& settled) {
-  // Longer than an answer takes that comes too early.
+  // Long enough to detect an early answer.
   auto waiting = here.context().clock().sleep_for(std::chrono::milliseconds(50));
   co_await std::move(waiting);
   here.check(3, "(TrialChannel) settling waits until the values of an ended run were taken", !settled);
@@ -1181,20 +1179,20 @@ awaitable<void> take_late(ServiceCase<S>& here, Delivered& delivered, RunId run,
   }
 }
 
-/// A run that ends before anybody has taken its values, if it does not wait for that.
+/// A run that ends before its values were taken, if it does not wait for that.
 template <class S>
 awaitable<void> check_settles(ServiceCase<S>& here) {
   const RunId run = run_of(1);
   Delivered delivered;
   auto submitting = here.submit(here.trials.reports(run), run);
   co_await std::move(submitting);
-  here.expect(6, "a cancelled next_event ends");
+  here.expect(6, "a canceled next_event ends");
   bool more = true;
   while (more && here.heard(run).ended == 0) {
     auto hearing = here.hear_for(std::chrono::milliseconds(50));
     more = co_await std::move(hearing);
   }
-  if (here.heard(run).ended == 0) co_return;  // a trial that waits for its answers
+  if (here.heard(run).ended == 0) co_return;  // a trial that waits for its acknowledgements
   here.expect(3, "(TrialChannel) settling returns when the values of an ended run were taken");
   bool settled = false;
   auto both = async::with_task_group([&](async::task_group& group) {
@@ -1204,7 +1202,7 @@ awaitable<void> check_settles(ServiceCase<S>& here) {
   co_await std::move(both);
 }
 
-/// Further parameters are queued, whatever the trial does.
+/// Further parameters are queued, independent of the trial.
 template <class S>
 awaitable<void> check_send(ServiceCase<S>& here) {
   if (!here.service().capabilities().multi_phase) co_return;
@@ -1227,7 +1225,7 @@ inline std::string text_of(const JobEnd& end) {
          (end.why ? " on request: " + std::string(to_string(*end.why)) : std::string());
 }
 
-/// The kinds of end.
+/// Checks the kinds of end.
 template <class S>
 awaitable<void> check_ends(ServiceCase<S>& here) {
   const RunId good = run_of(1);
@@ -1251,7 +1249,7 @@ awaitable<void> check_ends(ServiceCase<S>& here) {
     co_await std::move(fourth);
     ++expected;
   }
-  auto hearing = here.listen(expected, 4, "the end of each run is told");
+  auto hearing = here.listen(expected, 4, "the end of each run is reported");
   co_await std::move(hearing);
   auto waiting = here.quiet();
   co_await std::move(waiting);
@@ -1259,14 +1257,14 @@ awaitable<void> check_ends(ServiceCase<S>& here) {
   const Heard& one = here.heard(good);
   here.check(4, "a run that succeeds is started once and ended once", one.started == 1 && one.ended == 1,
              std::to_string(one.started) + " starts, " + std::to_string(one.ended) + " ends");
-  here.check(4, "exit code 0 is told as such", one.end.succeeded(), text_of(one.end));
+  here.check(4, "exit code 0 is reported as such", one.end.succeeded(), text_of(one.end));
   const JobEnd& failed = here.heard(bad).end;
-  here.check(4, "a run that fails is not told as success", !failed.succeeded(), text_of(failed));
+  here.check(4, "a failed run is not reported as a success", !failed.succeeded(), text_of(failed));
   here.check(4, "a run that fails by itself is neither killed, nor lost, nor not started",
              failed.kind != EndKind::killed && failed.kind != EndKind::lost && failed.kind != EndKind::not_started,
              text_of(failed));
   if (here.trials.failure_code != 0)
-    here.check(4, "the exit code of a run is told",
+    here.check(4, "the exit code of a run is reported",
                failed.kind == EndKind::exited && failed.code == here.trials.failure_code, text_of(failed));
   if (here.trials.cannot_start) {
     const JobEnd& end = here.heard(never).end;
@@ -1275,7 +1273,7 @@ awaitable<void> check_ends(ServiceCase<S>& here) {
   if (here.trials.kills_itself) {
     constexpr int sigkill = 9;
     const JobEnd& end = here.heard(shot).end;
-    here.check(4, "a signal that the service did not send is told with its number",
+    here.check(4, "a signal that the service did not send is reported with its number",
                end.kind == EndKind::signalled && end.code == sigkill, text_of(end));
   }
 }
@@ -1287,10 +1285,10 @@ awaitable<void> check_variables(ServiceCase<S>& here) {
   form.environment["NNI_CONFORMANCE"] = "it's here";
   auto submitting = here.submit(std::move(form), run);
   co_await std::move(submitting);
-  auto hearing = here.listen(1, 4, "the end of each run is told");
+  auto hearing = here.listen(1, 4, "the end of each run is reported");
   co_await std::move(hearing);
   const JobEnd& end = here.heard(run).end;
-  here.check(3, "what runs has the variables of its form", end.succeeded(), text_of(end));
+  here.check(3, "a run has the variables of its form", end.succeeded(), text_of(end));
 }
 
 template <class S>
@@ -1319,11 +1317,11 @@ awaitable<void> check_same_run_twice(ServiceCase<S>& here) {
              text_of(here.heard(next).end));
 }
 
-/// Cancels a run whose end may have crossed the request.
+/// Cancels a run that may end concurrently.
 template <class S>
-awaitable<void> cancel_late(ServiceCase<S>& here, RunId run, StopReason why) {
+awaitable<void> cancel_late(ServiceCase<S>& here, RunId run, StopReason reason) {
   try {
-    auto stopping = here.service().cancel_trial_job(run, why);
+    auto stopping = here.service().cancel_trial_job(run, reason);
     co_await std::move(stopping);
   } catch (const Error& error) {
     if (error.code() != make_error_code(Errc::no_such_job)) throw;
@@ -1338,22 +1336,22 @@ awaitable<void> check_cancels(ServiceCase<S>& here) {
   here.expect(5, "cancel_trial_job returns when the request is accepted");
   auto stopping = here.service().cancel_trial_job(run, StopReason::early_stop);
   co_await std::move(stopping);
-  here.expect(5, "a run that is being stopped, or has ended, can be cancelled, or is Errc::no_such_job");
+  here.expect(5, "a run that is being stopped, or has ended, can be canceled, or is Errc::no_such_job");
   auto once_more = cancel_late(here, run, StopReason::early_stop);
   co_await std::move(once_more);
-  auto hearing = here.listen(1, 5, "the end of a run that was cancelled arrives as an event");
+  auto hearing = here.listen(1, 5, "the end of a canceled run arrives as an event");
   co_await std::move(hearing);
-  here.expect(5, "a run that is being stopped, or has ended, can be cancelled, or is Errc::no_such_job");
+  here.expect(5, "a run that is being stopped, or has ended, can be canceled, or is Errc::no_such_job");
   auto behind = cancel_late(here, run, StopReason::early_stop);
   co_await std::move(behind);
   auto waiting = here.quiet();
   co_await std::move(waiting);
   const JobEnd& end = here.heard(run).end;
   here.check(
-      4, "an end on request says so, and why",
+      4, "a requested end is reported with its reason",
       end.why == StopReason::early_stop && end.kind != EndKind::lost && end.kind != EndKind::not_started, text_of(end));
 
-  const std::string unknown = "cancelling an unknown run is Errc::no_such_job";
+  const std::string unknown = "canceling an unknown run is Errc::no_such_job";
   here.expect(5, unknown);
   std::string seen = "it was accepted";
   bool refused = false;
@@ -1367,7 +1365,7 @@ awaitable<void> check_cancels(ServiceCase<S>& here) {
   here.check(5, unknown, refused, seen);
 }
 
-/// A run that is told to stop and exits by itself: the manager decides by its exit code what becomes of the trial.
+/// A run that is stopped and exits on its own: the manager decides about the trial by its exit code.
 template <class S>
 awaitable<void> check_exit_on_request(ServiceCase<S>& here) {
   const RunId run = run_of(1);
@@ -1383,30 +1381,30 @@ awaitable<void> check_exit_on_request(ServiceCase<S>& here) {
   here.expect(5, "cancel_trial_job returns when the request is accepted");
   auto stopping = here.service().cancel_trial_job(run, StopReason::experiment_end);
   co_await std::move(stopping);
-  auto hearing = here.listen(1, 5, "the end of a run that was cancelled arrives as an event");
+  auto hearing = here.listen(1, 5, "the end of a canceled run arrives as an event");
   co_await std::move(hearing);
   const JobEnd& end = here.heard(run).end;
-  here.check(4, "a run that exits by itself on request is told with its exit code",
+  here.check(4, "a run that exits on its own on request is reported with its exit code",
              end.kind == EndKind::exited && end.code == 0, text_of(end));
   here.check(4, "and with the reason of the request", end.why == StopReason::experiment_end, text_of(end));
 }
 
-/// The first round ends with nothing, the others when something may just have come.
+/// The first round is canceled without an event, the others when one may just have arrived.
 template <class S>
 awaitable<void> check_cancelled_reader(ServiceCase<S>& here) {
   constexpr std::uint64_t rounds = 3;
   for (std::uint64_t round = 1; round <= rounds; ++round) {
-    here.expect(6, "a cancelled next_event ends");
+    here.expect(6, "a canceled next_event ends");
     auto hearing = here.hear_for(std::chrono::milliseconds(5));
     co_await std::move(hearing);
     auto submitting = here.submit(here.trials.succeeds(run_of(round)), run_of(round));
     co_await std::move(submitting);
   }
-  auto rest = here.listen(rounds - here.count_ends(), 6, "a cancelled next_event loses nothing");
+  auto rest = here.listen(rounds - here.count_ends(), 6, "a canceled next_event loses nothing");
   co_await std::move(rest);
   bool complete = true;
   for (const auto& [run, heard] : here.all_heard()) complete = complete && heard.started == 1 && heard.ended == 1;
-  here.check(6, "a cancelled next_event loses nothing", complete);
+  here.check(6, "a canceled next_event loses nothing", complete);
 }
 
 template <class S>
@@ -1444,13 +1442,13 @@ awaitable<void> cancel_all(ServiceCase<S>& here, async::task_group& group, std::
   co_return;
 }
 
-/// As many submissions at a time as the service says, and then cancellations.
+/// Concurrent submissions up to the limit of the service, and then cancellations.
 template <class S>
 awaitable<void> check_in_flight(ServiceCase<S>& here) {
   constexpr std::size_t enough = 8;
   const std::size_t most = std::min(here.service().capabilities().max_in_flight, enough);
   if (most < 2) co_return;
-  const std::string each = "as many runs are submitted and cancelled at a time as capabilities() says";
+  const std::string each = "as many runs are submitted and canceled at a time as capabilities() allows";
   here.expect(1, each);
   auto submitting = async::with_task_group([&](async::task_group& group) { return order_all(here, group, most); });
   co_await std::move(submitting);
@@ -1464,7 +1462,7 @@ awaitable<void> check_in_flight(ServiceCase<S>& here) {
   here.check(1, each, complete);
 }
 
-/// One run that has begun, and one that may not have.
+/// A run that has started, and one that may not have.
 template <class S>
 awaitable<void> check_clean_up(ServiceCase<S>& here) {
   auto beginning = here.begin(run_of(1));
@@ -1481,12 +1479,12 @@ awaitable<void> check_clean_up(ServiceCase<S>& here) {
     co_await std::move(limited);
     silent = false;
   } catch (const std::exception&) {
-    // Nothing came, or the service says that nothing will.
+    // No event arrived, or the service reports that there will be none.
   }
   here.check(7, silence, silent);
 }
 
-/// An experiment that cannot be opened cleans up what it never came to start.
+/// An experiment that cannot be opened cleans up a service that was never started.
 template <class S>
 awaitable<void> check_never_started(ServiceCase<S>& here) {
   auto cleaning = here.clean();
@@ -1499,7 +1497,7 @@ awaitable<void> check_never_started(ServiceCase<S>& here) {
 
 namespace nni::testing::detail {
 
-/// Submits a run to a platform that is away. @returns what is wrong with the answer; empty: nothing
+/// Submits a run to an unavailable platform. @returns the problem of the answer; empty: none
 template <class S>
 awaitable<std::string> order_in_outage(ServiceCase<S>& here, RunId run) {
   const int deferred = here.heard(run).deferred;
@@ -1523,7 +1521,7 @@ awaitable<std::string> order_in_outage(ServiceCase<S>& here, RunId run) {
   co_return wrong;
 }
 
-/// A platform that can start nothing for a while, twice for the same run.
+/// An outage of the platform, twice for the same run.
 template <class S>
 awaitable<void> check_outage(ServiceCase<S>& here) {
   const RunId run = run_of(1);
@@ -1532,7 +1530,7 @@ awaitable<void> check_outage(ServiceCase<S>& here) {
   co_await std::move(beginning);
   here.trials.outage(true);
   const std::string answer =
-      "what the platform cannot start now is deferred with a reason, or refused with a transient error";
+      "a run that cannot start now is deferred with a reason, or rejected with a transient error";
   for (int times = 0; times < 2; ++times) {
     here.expect(3, answer);
     auto ordering = order_in_outage(here, run);
@@ -1554,7 +1552,7 @@ awaitable<void> check_outage(ServiceCase<S>& here) {
   const Heard& one = here.heard(run);
   here.check(3, again, one.started == 1 && one.ended == 1 && one.end.succeeded(),
              std::to_string(one.started) + " starts, " + std::to_string(one.ended) + " ends; " + text_of(one.end));
-  here.check(4, "what runs goes on while the platform can start nothing", here.heard(other).ended == 0,
+  here.check(4, "live runs continue while the platform can start nothing", here.heard(other).ended == 0,
              text_of(here.heard(other).end));
 }
 
@@ -1564,18 +1562,18 @@ awaitable<void> check_outage(ServiceCase<S>& here) {
 
 namespace nni::testing {
 
-/// Checks the promises of `nni::TrainingService` that can be seen from outside, for any service.
+/// Checks the observable promises of `nni::TrainingService` for any service.
 ///
-/// Each case makes a fresh service, starts it, and cleans it up, on a thread of its own. The checks carry the numbers of
-/// the promises; those of messages are the numbers of `nni::TrialChannel`, and say so. A service that does not return
-/// within `ServiceTrials::limit` has broken the promise that it was to keep then. It is cancelled; if that does not help,
-/// what is left of its case stays behind until the end of the process, and the suite ends there.
+/// Each case creates a service, starts it, and cleans it up, on a separate thread. The checks carry the numbers of
+/// the promises; those of messages are the numbers of `nni::TrialChannel`, with its name. A service that does not return
+/// within `ServiceTrials::limit` breaks the promise under test. It is canceled; if it does not react,
+/// its case is leaked until the end of the process, and the suite ends there.
 ///
-/// @param make    makes a service that is ready to be started
-/// @param trials  how to make trials for it
-/// @param again   makes another service on the platform, and in the directory, of the one that was made last, as the next
-///                manager of an experiment does; absent: no case looks for runs that outlive their manager
-/// @returns       what was found
+/// @param make    returns a service that is ready to be started
+/// @param trials  trials for it
+/// @param again   returns another service on the same platform, and in the same directory, as the last one, like the next
+///                manager of an experiment; absent: no tests of runs that outlive their manager
+/// @returns       the results of all checks
 template <TrainingService S>
 [[nodiscard]] ConformanceReport check_training_service(
     const std::function<S()>& make, const ServiceTrials& trials, const std::function<S()>& again = {}) {
@@ -1604,7 +1602,7 @@ template <TrainingService S>
   one("same run twice", &detail::check_same_run_twice<S>);
   one("cancel", &detail::check_cancels<S>);
   if (trials.exits_when_stopped) one("exit on request", &detail::check_exit_on_request<S>);
-  one("cancelled reader", &detail::check_cancelled_reader<S>);
+  one("canceled reader", &detail::check_cancelled_reader<S>);
   one("many runs", &detail::check_many<S>);
   one("in flight", &detail::check_in_flight<S>);
   if (trials.outage) one("outage", &detail::check_outage<S>);
@@ -1613,7 +1611,7 @@ template <TrainingService S>
     one("send", &detail::check_send<S>);
     if (trials.reports) {
       one("messages", &detail::check_messages<S>);
-      one("cancelled reader of messages", &detail::check_cancelled_message_reader<S>);
+      one("canceled reader of messages", &detail::check_cancelled_message_reader<S>);
       one("settle", &detail::check_settles<S>);
     }
   }
@@ -1757,13 +1755,14 @@ class StoreScript {
   /// Any end of a run.
   /// @param trial          number from 1
   /// @param attempt        number from 0
-  /// @param how            what the platform says
+  /// @param job_end        as the platform reported it
   /// @param status         of the trial from now on
   /// @param final_attempt  false: the trial gets another run
-  StoreScript& end(std::uint64_t trial, std::uint32_t attempt, JobEnd how, TrialJobStatus status, bool final_attempt) {
+  StoreScript& end(std::uint64_t trial, std::uint32_t attempt, JobEnd job_end, TrialJobStatus status,
+                   bool final_attempt) {
     RunEnded event;
     event.run = RunId{TrialId{trial}, attempt};
-    event.end = std::move(how);
+    event.end = std::move(job_end);
     event.status = status;
     event.final_attempt = final_attempt;
     event.at = time_of(trial, 9);
@@ -2661,19 +2660,19 @@ template <DataStore D>
 
 namespace nni::testing {
 
-/// Whether a platform is away, and what it refused meanwhile. Shared by a test and its `Flapping` service.
+/// The availability of a simulated platform, and counts of rejected requests. Shared by a test and its `Flapping` service.
 struct Outage {
-  bool away = false;         ///< nothing can be started, stopped or asked
-  bool accepts = false;      ///< a submission is accepted nevertheless, and then deferred (`EndKind::deferred`)
-  std::size_t starts = 0;    ///< submissions that were refused or deferred
-  std::size_t cancels = 0;   ///< cancellations that were refused
-  std::size_t requests = 0;  ///< questions about resources that were refused
+  bool away = false;         ///< the platform is unavailable: no starts, stops or queries
+  bool accepts = false;      ///< accept a submission nevertheless, and then defer it (`EndKind::deferred`)
+  std::size_t starts = 0;    ///< rejected or deferred submissions
+  std::size_t cancels = 0;   ///< rejected cancellations
+  std::size_t requests = 0;  ///< rejected queries of resources
 };
 
-/// A training service whose platform is away whenever a test says so: each submission is refused with
-/// `Errc::connection_lost` or deferred, each cancellation and each question about resources is refused. What runs goes on.
+/// A training service with simulated outages of its platform: each submission is rejected with
+/// `Errc::connection_lost` or deferred, each cancellation and query of resources is rejected. Live runs continue.
 ///
-/// It shows what an experiment makes of an outage, for any service whose own platform cannot be made to fail.
+/// It tests the reaction of an experiment to outages, for services whose own platform cannot be made to fail.
 ///
 /// @tparam S  the service that does the work
 template <TrainingService S>
@@ -2682,17 +2681,17 @@ class Flapping {
   using role = nni::role::training_service;
   using mount_type = typename S::mount_type;
   static constexpr std::string_view platform = S::platform;
-  static constexpr bool ends_come_last = nni::ends_come_last<S>;  ///< as the service says
+  static constexpr bool ends_come_last = nni::ends_come_last<S>;  ///< as for the service
 
-  /// @param service  does the work
-  /// @param outage   says when the platform is away
+  /// @param service  the wrapped service
+  /// @param outage   controls the availability
   Flapping(S service, std::shared_ptr<Outage> outage)
       : service_(std::move(service)), outage_(std::move(outage)), own_(std::make_unique<Own>()) {}
 
-  /// @name What a training service has: passed on, unless the platform is away.
+  /// @name Operations of a training service: forwarded, unless the platform is away.
   /// @{
 
-  /// Returns those of the service.
+  /// Returns the capabilities of the service.
   [[nodiscard]] Capabilities capabilities() const noexcept { return service_.capabilities(); }
 
   awaitable<void> start(Context& context) {
@@ -2718,9 +2717,9 @@ class Flapping {
     co_return co_await std::move(work);
   }
 
-  awaitable<void> cancel_trial_job(RunId run, StopReason why) {
+  awaitable<void> cancel_trial_job(RunId run, StopReason reason) {
     refuse_if_away(outage_->cancels);
-    return service_.cancel_trial_job(run, why);
+    return service_.cancel_trial_job(run, reason);
   }
 
   awaitable<JobEvent> next_event() {
@@ -2737,28 +2736,28 @@ class Flapping {
   awaitable<void> clean_up() { return service_.clean_up(); }
   /// @}
 
-  /// @name What it may have beside that.
+  /// @name Optional operations of a training service.
   /// @{
 
-  /// Passes `directory` and `id` on.
+  /// Forwards `directory` and `id`.
   void set_experiment_directory(const std::filesystem::path& directory, const ExperimentId& id)
     requires UsesExperimentDirectory<S>
   {
     service_.set_experiment_directory(directory, id);
   }
-  /// Passes `life` and `can_resume` on.
+  /// Forwards `life` and `can_resume`.
   void set_experiment_life(const std::string& life, bool can_resume)
     requires UsesExperimentLife<S>
   {
     service_.set_experiment_life(life, can_resume);
   }
-  /// Passes `listener` on.
+  /// Forwards `listener`.
   void on_trouble(TroubleListener listener)
     requires ReportsTrouble<S>
   {
     service_.on_trouble(std::move(listener));
   }
-  /// Passes the end of `run` on.
+  /// Forwards the end of `run`.
   void recorded(RunId run)
     requires ReleasesRecordedRuns<S>
   {
@@ -2815,10 +2814,10 @@ class Flapping {
 
 namespace nni::testing {
 
-/// A clock whose time stands still until a test moves it; models `Clock`.
+/// A clock that a test advances manually; models `Clock`.
 ///
-/// The time is moved from outside of the context that the sleepers run on, by `advance` or `run`. Work on other
-/// threads (`async::offload`) does not hold the time back; a test that needs both waits for that work first.
+/// Call `advance` or `run` from outside of the sleepers' context. Work on other
+/// threads (`async::offload`) does not delay the time; a test that needs both waits for that work first.
 /// @code
 /// ManualClock clock;
 /// Runtime runtime(RuntimeOptions{.clock = clock});
@@ -2827,11 +2826,11 @@ namespace nni::testing {
 /// @endcode
 class ManualClock {
  public:
-  /// @param start  wall time at the beginning
+  /// @param start  initial wall time
   explicit ManualClock(TimePoint start = from_epoch_ms(1'700'000'000'000));
 
-  /// @param context  where the sleepers run
-  /// @param start    wall time at the beginning
+  /// @param context  of the sleepers
+  /// @param start    initial wall time
   explicit ManualClock(boost::asio::io_context& context, TimePoint start = from_epoch_ms(1'700'000'000'000))
       : ManualClock(start) {
     attach(context);
@@ -2841,37 +2840,37 @@ class ManualClock {
   ManualClock& operator=(const ManualClock&) = delete;
   ~ManualClock();
 
-  /// Says where the sleepers run; needed before the time is moved, not for sleeping.
+  /// Sets the context of the sleepers; required before the first advance, not for sleeping.
   void attach(boost::asio::io_context& context) noexcept { context_ = &context; }
 
-  /// Wall time: it moves with the steady time.
+  /// Returns the wall time, which advances with the steady time.
   [[nodiscard]] TimePoint now() const noexcept {
     return start_ + std::chrono::floor<std::chrono::milliseconds>(steady_now().time_since_epoch());
   }
 
-  /// Steady time.
+  /// Returns the steady time.
   [[nodiscard]] SteadyPoint steady_now() const noexcept;
 
-  /// Suspends until a test has moved the time to the deadline.
-  /// @throws boost::system::system_error  `operation_aborted` when cancelled; no sleeper is left then
+  /// Suspends until a test has advanced the time to the deadline.
+  /// @throws boost::system::system_error  `operation_aborted` when canceled; the sleeper is removed then
   [[nodiscard]] awaitable<void> sleep_until(SteadyPoint deadline);
 
-  /// Moves the time, stopping at each deadline on the way: wakes its sleepers and runs the context until nothing
-  /// is ready, so that what they do happens at their time, and new sleepers take part.
-  /// @param span  zero or more
+  /// Advances the time, stopping at each deadline on the way: resumes its sleepers and runs the context until nothing
+  /// is ready, so that their work happens at the right time, and new sleepers are included.
+  /// @param span  >= 0
   void advance(Duration span);
 
-  /// Moves the time to the earliest deadline and runs what it wakes.
-  /// @returns false when nobody sleeps
+  /// Advances the time to the earliest deadline and runs the resumed sleepers.
+  /// @returns false if there are no sleepers
   bool advance_to_next();
 
-  /// Runs the context until nothing is ready; the time stands still.
+  /// Runs the context until nothing is ready, without advancing the time.
   void settle();
 
-  /// Runs an awaitable to completion; whenever nothing is ready, the time jumps to the earliest deadline. While
-  /// nobody sleeps it waits for other threads and devices.
+  /// Runs an awaitable to completion; whenever nothing is ready, advances the time to the earliest deadline. Without
+  /// sleepers it waits for other threads and devices.
   /// @returns its result
-  /// @throws  what the work throws
+  /// @throws  any exception of the work
   template <class T>
   T run(awaitable<T> work) {
     auto outcome = std::make_shared<async::detail::Outcome<T>>();
@@ -2879,10 +2878,10 @@ class ManualClock {
     return outcome->take();
   }
 
-  /// Coroutines that sleep now.
+  /// Returns the number of sleepers.
   [[nodiscard]] std::size_t sleepers() const noexcept;
 
-  /// The earliest deadline of a sleeper.
+  /// Returns the earliest deadline of a sleeper.
   [[nodiscard]] std::optional<SteadyPoint> next_deadline() const;
 
  private:
@@ -2902,11 +2901,11 @@ class ManualClock {
 
 namespace nni::testing {
 
-/// What the suite may ask of a scheduler.
+/// Inputs of the suite for schedulers.
 struct SchedulerSetup {
-  ResourceSnapshot idle{};                ///< machines on which nothing runs; empty: two machines with two devices each
-  std::vector<ResourceRequest> wishes{};  ///< empty: don't care, none, one device, two devices, and far too many
-  std::size_t endless = 200;              ///< a scheduler that places so many runs counts as one without a limit
+  ResourceSnapshot idle{};                ///< idle machines; empty: two machines with two devices each
+  std::vector<ResourceRequest> wishes{};  ///< requests; empty: any, none, one device, two devices, and far too many
+  std::size_t endless = 200;              ///< number of placements after which a scheduler counts as unlimited
 };
 
 namespace detail {
@@ -2957,7 +2956,7 @@ class SchedulerSuite {
   }
 
  private:
-  // Goes through the same made-up history with two schedulers.
+  // Runs the same simulated history with two schedulers.
   void answers_equally() {
     S one = make_();
     S other = make_();
@@ -2990,8 +2989,7 @@ class SchedulerSuite {
     check_reason(at_rest);
     if (!std::holds_alternative<Placement>(at_rest)) {
       const PlacementResult again = fresh.place(wish, setup_.idle);
-      report_.check(
-          1, "a refusal that is asked for again is the same", to_text(again) == to_text(at_rest), to_text(again));
+      report_.check(1, "a repeated request gets the same refusal", to_text(again) == to_text(at_rest), to_text(again));
       return;
     }
     ResourceSnapshot busy = setup_.idle;
@@ -3014,26 +3012,26 @@ class SchedulerSuite {
     for (const Placement& placed : all) check_shape(wish, placed);
     const bool endless = all.size() == setup_.endless;
     if (wish.gpus.value_or(0) > 0)
-      report_.check(4, "devices that were handed out are taken: " + to_text(wish) + " come to an end", !endless);
+      report_.check(4, "allocated devices are reserved, so placements are limited: " + to_text(wish), !endless);
     if (endless) return;
 
     const PlacementResult full = scheduler.place(wish, setup_.idle);
-    report_.check(2, to_text(wish) + " waits for what is taken, as it will be free again",
+    report_.check(2, to_text(wish) + " waits for reserved devices, which will be free again",
                   std::holds_alternative<Wait>(full), to_text(full));
     check_reason(full);
     scheduler.release(all.front());
     const std::vector<Placement> refilled = fill(scheduler, wish);
-    report_.check(
-        4, "what is released fits once more: " + to_text(wish), refilled.size() == 1, std::to_string(refilled.size()));
+    report_.check(4, "a released placement is free again: " + to_text(wish), refilled.size() == 1,
+                  std::to_string(refilled.size()));
 
     S resumed = make_();
     for (const Placement& placed : all) resumed.hold(placed);
     const PlacementResult held = resumed.place(wish, setup_.idle);
-    report_.check(
-        4, "what was told by hold is taken: " + to_text(wish), std::holds_alternative<Wait>(held), to_text(held));
+    report_.check(4, "a placement passed to hold is reserved: " + to_text(wish), std::holds_alternative<Wait>(held),
+                  to_text(held));
     for (const Placement& placed : all) resumed.release(placed);
     const std::size_t again = fill(resumed, wish).size();
-    report_.check(4, "what was held and released is free: " + to_text(wish), again == all.size(),
+    report_.check(4, "a placement that was held and released is free: " + to_text(wish), again == all.size(),
                   std::to_string(again) + " of " + std::to_string(all.size()));
   }
 
@@ -3063,7 +3061,7 @@ class SchedulerSuite {
           std::any_of(node->gpus.begin(), node->gpus.end(), [&](const GpuDevice& one) { return one.index == device; });
     const std::set<int> different(devices.begin(), devices.end());
     report_.check(
-        5, "it has as many different devices as were asked for: " + to_text(wish),
+        5, "it has as many different devices as requested: " + to_text(wish),
         placed.gpus && different.size() == static_cast<std::size_t>(*wish.gpus) && devices.size() == different.size() &&
             (known || devices.empty()),
         to_text(PlacementResult(placed)));
@@ -3073,7 +3071,7 @@ class SchedulerSuite {
     if (std::holds_alternative<Placement>(answer)) return;
     const auto* wait = std::get_if<Wait>(&answer);
     const std::string& reason = wait != nullptr ? wait->reason : std::get<Impossible>(answer).reason;
-    report_.check(3, "a refusal says why, with numbers", reason.find_first_of("0123456789") != std::string::npos,
+    report_.check(3, "a refusal has a reason with numbers", reason.find_first_of("0123456789") != std::string::npos,
                   to_text(answer));
   }
 
@@ -3085,13 +3083,12 @@ class SchedulerSuite {
 
 }  // namespace detail
 
-/// Checks the promises of `nni::Scheduler` that can be seen from outside, for any scheduler.
+/// Checks the observable promises of `nni::Scheduler` for any scheduler.
 ///
 /// The checks carry the numbers of the promises.
 ///
-/// @param make   makes a scheduler that has placed nothing; all of them have equal settings
-/// @param setup  machines and wishes to try
-/// @returns      what was found
+/// @param make   returns a new scheduler without placements, always with the same settings
+/// @returns      the results of all checks
 template <Scheduler S>
 [[nodiscard]] ConformanceReport check_scheduler(const std::function<S()>& make, SchedulerSetup setup = {}) {
   ConformanceReport report;
@@ -3107,10 +3104,10 @@ template <Scheduler S>
 
 namespace nni::testing {
 
-/// What the suite works with.
+/// Inputs of the suite for storages.
 struct StorageSetup {
-  std::filesystem::path scratch{};  ///< a directory of this machine for files to send; empty: a temporary one
-  std::size_t large = 1 << 20;      ///< bytes of the file that is replaced while others read it
+  std::filesystem::path scratch{};  ///< local directory for files to upload; empty: a temporary one
+  std::size_t large = 1 << 20;      ///< size in bytes of the file that is replaced during reads
 };
 
 namespace detail {
@@ -3147,7 +3144,7 @@ class StorageSuite {
     });
   }
 
-  // Each case has a directory of its own in the storage, which is removed behind it.
+  // Each case has a separate directory in the storage, which is removed afterwards.
   awaitable<void> guarded(S& storage, Context& context, awaitable<void> (StorageSuite::*body)(S&, Context&)) {
     auto opening = storage.open(context);
     co_await std::move(opening);
@@ -3246,7 +3243,7 @@ class StorageSuite {
     report_.check(1, "an upload that fails leaves the destination as it was", back == "kept", back);
   }
 
-  // Reads a file again and again while another one is put in its place.
+  // Reads a file repeatedly while it is replaced.
   awaitable<void> replaces_whole(S& storage, Context& context) {
     auto first = send(storage, local("large", std::string(setup_.large, 'a')), "large");
     co_await std::move(first);
@@ -3265,7 +3262,7 @@ class StorageSuite {
     auto all = group.join();
     co_await std::move(all);
     if (failure) std::rethrow_exception(failure);
-    report_.check(1, "who reads while a file is replaced sees the old one or the new one, whole", !torn);
+    report_.check(1, "a read during a replacement returns the old or the new file, complete", !torn);
   }
 
   awaitable<void> watch(S& storage, const bool& replaced, bool& torn) {
@@ -3274,7 +3271,7 @@ class StorageSuite {
       auto reading = whole(storage, "large");
       const std::string seen = co_await std::move(reading);
       if (seen.size() != setup_.large || seen.front() != seen.back()) torn = true;
-      // A storage that never suspends would not let the upload go on.
+      // A storage that never suspends would block the upload.
       auto turn = boost::asio::post(executor, boost::asio::use_awaitable);
       co_await std::move(turn);
     }
@@ -3366,14 +3363,14 @@ class StorageSuite {
 
 }  // namespace detail
 
-/// Checks the promises of `nni::Storage` that can be seen from outside, for any storage.
+/// Checks the observable promises of `nni::Storage` for any storage.
 ///
-/// It works below the directory `conformance` of the storage and removes it behind each case. The checks carry the
+/// It uses the directory `conformance` of the storage and removes it after each case. The checks carry the
 /// numbers of the promises.
 ///
-/// @param make   makes a storage that is not open; all of them share one place
+/// @param make   returns a storage that is not open, always at the same place
 /// @param setup  local files and sizes
-/// @returns      what was found
+/// @returns      the results of all checks
 template <Storage S>
 [[nodiscard]] ConformanceReport check_storage(const std::function<S()>& make, StorageSetup setup = {}) {
   ConformanceReport report;
@@ -3387,17 +3384,17 @@ template <Storage S>
 
 namespace nni::testing {
 
-/// How the suite plays the trial of a transport. The functions get what `environment` said, block, and are called by
-/// several threads.
+/// The simulated trial of the suite for transports. The functions receive the result of `environment`, block, and are
+/// called from several threads.
 struct TransportTrial {
-  /// Reports these values, in order, as a trial would; returns when the trial could go on.
+  /// Reports these values, in order, as a trial would; returns when the trial could continue.
   std::function<void(const EnvironmentVariables&, const std::vector<Metric>&)> report{};
-  std::function<void(const EnvironmentVariables&)> report_garbage{};  ///< reports something that is no value
-  /// Asks for the parameters of a phase and waits for them; absent where the transport brings none.
+  std::function<void(const EnvironmentVariables&)> report_garbage{};  ///< reports an unreadable value
+  /// Requests the parameters of a phase and waits for them; absent if the transport does not deliver parameters.
   std::function<Parameters(const EnvironmentVariables&, unsigned phase)> ask{};
-  bool waits = true;                          ///< `report` returns when the values are acknowledged, not before
-  bool multi_phase = true;                    ///< a running trial can be sent further parameters
-  Duration limit = std::chrono::seconds(20);  ///< for one case; what never comes is noticed by it
+  bool waits = true;                          ///< `report` returns only after the values are acknowledged
+  bool multi_phase = true;                    ///< a running trial accepts further parameters
+  Duration limit = std::chrono::seconds(20);  ///< timeout of one case, which detects missing messages
 };
 
 namespace detail {
@@ -3415,7 +3412,7 @@ class TransportSuite {
       one(4, "values", &TransportSuite::values);
       one(2, "acknowledge", &TransportSuite::acknowledges);
       one(3, "settle", &TransportSuite::settles);
-      one(4, "cancelled reader", &TransportSuite::reader_is_cancelled);
+      one(4, "canceled reader", &TransportSuite::reader_is_cancelled);
       one(5, "garbage", &TransportSuite::garbage);
       if (trial_.ask) one(9, "parameters", &TransportSuite::parameters);
       if (trial_.ask && trial_.multi_phase) one(6, "phases", &TransportSuite::phases);
@@ -3425,15 +3422,15 @@ class TransportSuite {
   }
 
  private:
-  // What a case works on.
+  // The objects of a case.
   class Case {
    public:
-    Case(Context& around, T what, Store files)
-        : context(around), transport(std::move(what)), store(std::move(files)), trials(around) {}
+    Case(Context& around, T tested, Store files)
+        : context(around), transport(std::move(tested)), store(std::move(files)), trials(around) {}
     Context& context;
     T transport;
     Store store;
-    async::task_group trials;  // what happens meanwhile
+    async::task_group trials;  // concurrent actions of trials
   };
   static constexpr RunId first{TrialId{3}, 0};
   static constexpr RunId second{TrialId{4}, 2};
@@ -3460,7 +3457,7 @@ class TransportSuite {
     }
     auto closing = here.transport.close();
     co_await std::move(closing);
-    // Whatever a case that failed has left waiting.
+    // Ends whatever a failed case has left waiting.
     try {
       if (failure) here.trials.cancel();
       auto ending = here.trials.join();
@@ -3473,7 +3470,7 @@ class TransportSuite {
     if (failure) std::rethrow_exception(failure);
   }
 
-  // What the session does before it submits a run.
+  // The actions of the experiment before it submits a run.
   awaitable<EnvironmentVariables> begin(Case& here, RunId run) {
     TrialJobForm form;
     form.run = run;
@@ -3512,7 +3509,7 @@ class TransportSuite {
     done = true;
   }
 
-  // Longer than an answer takes that comes too early.
+  // Long enough to detect an early answer.
   static awaitable<void> moment(Case& here) { return here.context.clock().sleep_for(std::chrono::milliseconds(50)); }
 
   awaitable<TrialMessage> take(Case& here, bool acknowledge = true) {
@@ -3529,7 +3526,7 @@ class TransportSuite {
     if constexpr (TrialChannel<T>) {
       auto beginning = begin(here, first);
       const EnvironmentVariables environment = co_await std::move(beginning);
-      report_.check(8, "a trial is told where to report", !environment.empty());
+      report_.check(8, "a trial gets an address to report to", !environment.empty());
     } else {
       report_.check(8, "the environment of a run stays the same",
                     here.transport.environment(first) == here.transport.environment(first));
@@ -3584,7 +3581,7 @@ class TransportSuite {
     }
     auto mistaken = moment(here);
     co_await std::move(mistaken);
-    report_.check(2, "an unknown receipt is ignored: it is no error and answers nobody",
+    report_.check(2, "an unknown receipt is ignored: it is no error and acknowledges no message",
                   refused.empty() && answered == before, refused);
     auto answering = here.transport.acknowledge(message.receipt);
     co_await std::move(answering);
@@ -3605,7 +3602,7 @@ class TransportSuite {
     const TrialMessage heard = co_await std::move(hearing);
     report_.check(4, "the first value comes first", heard.metric.sequence == 0);
     if (trial_.waits) {
-      // Its other value has been sent when the first was taken, or is answered like any late one.
+      // Its other value was sent when the first was taken, or is acknowledged like any late one.
       auto last = take(here);
       co_await std::move(last);
       auto written = here.trials.join();
@@ -3639,7 +3636,7 @@ class TransportSuite {
     std::vector<TrialMessage> heard;
     const SteadyPoint until = here.context.clock().steady_now() + trial_.limit / 2;
     for (int round = 0; heard.size() < 3 && here.context.clock().steady_now() < until; ++round) {
-      // The first rounds end with nothing, the others when something may just have come.
+      // The first rounds are canceled without a message, the others when one may just have arrived.
       if (round == 2) here.trials.spawn(report(here, environment, intermediates(first, 0, 3)));
       try {
         auto limited = async::with_timeout(here.transport.next_message(), std::chrono::milliseconds(5));
@@ -3659,7 +3656,7 @@ class TransportSuite {
     co_await std::move(ending);
     bool complete = true;
     for (std::uint32_t index = 0; index < 3; ++index) complete = complete && heard[index].metric.sequence == index;
-    report_.check(4, "a cancelled next_message loses nothing", complete);
+    report_.check(4, "a canceled next_message loses nothing", complete);
   }
 
   awaitable<void> garbage(Case& here) {
@@ -3675,7 +3672,8 @@ class TransportSuite {
     }
     auto ending = here.trials.join();
     co_await std::move(ending);
-    report_.check(5, "what cannot be understood is told, and costs no value", heard == "0.5 garbage 1.5 ", heard);
+    report_.check(
+        5, "unreadable content is delivered as garbage, and loses no value", heard == "0.5 garbage 1.5 ", heard);
   }
 
   awaitable<void> nonsense(Case& here, EnvironmentVariables environment) {
@@ -3759,7 +3757,7 @@ class TransportSuite {
     }
     auto ending = here.trials.join();
     co_await std::move(ending);
-    report_.check(11, "what a run reported to nobody is delivered to the next manager", seen[1] && seen[2] && settled);
+    report_.check(11, "values reported without a manager are delivered to the next one", seen[1] && seen[2] && settled);
   }
 
   const std::function<T()>& make_;
@@ -3770,14 +3768,14 @@ class TransportSuite {
 
 }  // namespace detail
 
-/// Checks the promises of `nni::TrialChannel` and `nni::MetricTransportOver` that can be seen from outside. Of a
-/// transport that leaves the messages to the service, only opening and closing can be.
+/// Checks the observable promises of `nni::TrialChannel` and `nni::MetricTransportOver`. For a
+/// transport that leaves the messages to the service, only opening and closing.
 ///
-/// Each case makes a fresh transport and storage. The checks carry the numbers of the promises.
+/// Each case creates a transport and a storage. The checks carry the numbers of the promises.
 ///
-/// @param make        makes a transport that is ready to be opened
-/// @param make_store  makes a storage that is empty
-/// @param trial       plays the trial
+/// @param make        returns a transport that is ready to be opened
+/// @param make_store  returns an empty storage
+/// @param trial       simulates the trial
 template <class T, Storage Store>
 [[nodiscard]] ConformanceReport check_metric_transport(
     const std::function<T()>& make, const std::function<Store()>& make_store, const TransportTrial& trial) {
@@ -3792,11 +3790,11 @@ template <class T, Storage Store>
 
 namespace nni::testing {
 
-/// What the suite tries a tuner with.
+/// Inputs of the suite for tuners.
 struct TunerSetup {
-  SearchSpace space{};      ///< what it can search; empty: one with numbers, integers, choices and a conditional branch
-  SearchSpace other{};      ///< another one for `update_search_space`; empty: the same keys with other limits
-  std::size_t rounds = 40;  ///< suggestions per case
+  SearchSpace space{};      ///< search space; empty: one with numbers, integers, choices and a conditional branch
+  SearchSpace other{};      ///< second space, for `update_search_space`; empty: the same keys with other limits
+  std::size_t rounds = 40;  ///< number of suggestions per case
 };
 
 namespace detail {
@@ -3837,25 +3835,25 @@ class TunerSuite {
     return outcome;
   }
 
-  // A made-up result that follows from k alone.
+  // A simulated result that is a function of k.
   static TrialOutcome good(std::uint64_t k, Parameters parameters) {
     const double value = std::abs(static_cast<double>(k * 37 % 101) - 50.0);
     return outcome_of(k, std::move(parameters), TrialJobStatus::succeeded, value);
   }
 
-  // A suggestion that does not fit, as text; empty for one that does.
+  // Returns a suggestion that does not fit, as text; empty for one that does.
   static std::string misfit(const SearchSpace& space, const std::optional<Parameters>& answer) {
     if (!answer) return "nothing";
     return space.to_point(*answer) ? std::string() : answer->text();
   }
 
-  void check_fit(int promise, const std::string& what, const SearchSpace& space,
+  void check_fit(int promise, const std::string& expectation, const SearchSpace& space,
                  const std::optional<Parameters>& answer) {
     const std::string seen = misfit(space, answer);
-    if (!seen.empty()) report_.check(promise, what, false, seen);
+    if (!seen.empty()) report_.check(promise, expectation, false, seen);
   }
 
-  // One after the other, each with its result; the texts of the suggestions, and the outcomes for a resume.
+  // Sequential trials with results; returns the texts of the suggestions, and the outcomes for a resume.
   std::vector<std::string> one_by_one(T& tuner, std::uint64_t from, std::uint64_t to,
                                       std::vector<TrialOutcome>* history = nullptr) {
     std::vector<std::string> texts;
@@ -3900,16 +3898,16 @@ class TunerSuite {
     std::uint64_t k = 0;
     std::optional<Parameters> answer = tuner.generate(ParameterId{k});
     for (; answer && k < 200; answer = tuner.generate(ParameterId{k})) {
-      check_fit(3, "what it suggests until the end fits the space", small, answer);
+      check_fit(3, "every suggestion until the end fits the space", small, answer);
       tuner.observe(good(k++, std::move(*answer)));
     }
     report_.check(3, "a space of six configurations gives at least one", k > 0);
     if (answer) return;
     const bool still = !tuner.generate(ParameterId{k});
-    report_.check(3, "after nothing there is nothing more, until the next result", still);
+    report_.check(3, "after an empty suggestion there are no more until the next result", still);
     tuner.observe(outcome_of(k, Parameters("{\"a\":1,\"b\":true}"), TrialJobStatus::succeeded, 0.5));
     const std::optional<Parameters> more = tuner.generate(ParameterId{k});
-    if (more) check_fit(3, "what it has after the next result fits the space", small, more);
+    if (more) check_fit(3, "a suggestion after the next result fits the space", small, more);
   }
 
   void takes_every_outcome() {
@@ -3927,7 +3925,7 @@ class TunerSuite {
       const auto& [status, value] = ends[k % ends.size()];
       tuner.observe(outcome_of(k, std::move(*answer), status, value));
     }
-    report_.check(4, "after trials that failed, were stopped or have no value it goes on", seen.empty(), seen);
+    report_.check(4, "it continues after trials that failed, were stopped or have no value", seen.empty(), seen);
   }
 
   void takes_any_order() {
@@ -3939,7 +3937,7 @@ class TunerSuite {
       std::vector<TrialOutcome> in_flight;
       for (int one = 0; one < 8; ++one, ++next) {
         std::optional<Parameters> answer = tuner.generate(ParameterId{next});
-        // It may want a result before it goes on, but nothing flies before the first of a batch.
+        // It may need a result before it continues, but no trial is running before the first one of a batch.
         if (!answer && one > 0) continue;
         if (seen = misfit(setup_.space, answer); !seen.empty()) break;
         in_flight.push_back(good(next, std::move(*answer)));
@@ -3947,7 +3945,7 @@ class TunerSuite {
       for (std::size_t at = in_flight.size(); at-- > 0;) tuner.observe(in_flight[at]);
     }
     if (seen.empty()) seen = misfit(setup_.space, tuner.generate(ParameterId{next}));
-    report_.check(4, "after results in any order it goes on", seen.empty(), seen);
+    report_.check(4, "it continues after results in any order", seen.empty(), seen);
   }
 
   void follows_the_space() {
@@ -3986,7 +3984,7 @@ class TunerSuite {
     for (const TrialOutcome& outcome : history) resumed.observe(outcome);
     const std::vector<std::string> seen = one_by_one(resumed, before, setup_.rounds);
     report_.check(
-        6, "after a resume suggestion k is what it would have been", expected == seen, difference(expected, seen));
+        6, "after a resume suggestion k is the same as without", expected == seen, difference(expected, seen));
   }
 
   static std::string difference(const std::vector<std::string>& one, const std::vector<std::string>& other) {
@@ -4002,13 +4000,12 @@ class TunerSuite {
 
 }  // namespace detail
 
-/// Checks the promises of `nni::Tuner` that can be seen from outside, for any tuner.
+/// Checks the observable promises of `nni::Tuner` for any tuner.
 ///
-/// The checks carry the numbers of the promises. It takes about ten times `setup.rounds` suggestions.
+/// The checks carry the numbers of the promises. It requests about ten times `setup.rounds` suggestions.
 ///
-/// @param make   makes a tuner that was not started; all of them have equal settings and the same seed
-/// @param setup  search spaces to try
-/// @returns      what was found
+/// @param make   returns a new tuner that was not started, always with the same settings and seed
+/// @returns      the results of all checks
 template <Tuner T>
 [[nodiscard]] ConformanceReport check_tuner(const std::function<T()>& make, TunerSetup setup = {}) {
   ConformanceReport report;
@@ -4024,14 +4021,14 @@ template <Tuner T>
 
 namespace nni::testing {
 
-/// Shared with the sleepers: a context may destroy them after the clock.
+/// Shared with the sleepers, which a context may destroy after the clock.
 struct ManualClock::State {
-  // Other threads may ask for the time.
+  // Other threads may read the time.
   std::atomic<Duration::rep> elapsed{0};
   std::map<SteadyPoint, async::detail::WaitList> moments;
   std::size_t sleeping = 0;
 
-  /// One sleeper; leaves nothing behind however its sleep ends.
+  /// A registered sleeper; unregisters itself however its sleep ends.
   struct Sleeper {
     Sleeper(std::shared_ptr<State> owner, SteadyPoint until) : state(std::move(owner)), deadline(until) {
       ++state->sleeping;
@@ -4076,7 +4073,7 @@ NNI_INLINE awaitable<void> ManualClock::sleep_until(SteadyPoint deadline) {
 }
 
 NNI_INLINE void ManualClock::settle() {
-  if (context_ == nullptr) throw Error{Errc::internal, "ManualClock: attach a context before moving the time"};
+  if (context_ == nullptr) throw Error{Errc::internal, "ManualClock: attach a context before advancing the time"};
   do {
     context_->restart();
   } while (context_->poll() > 0);
@@ -4089,7 +4086,7 @@ NNI_INLINE void ManualClock::wake(SteadyPoint deadline) {
 }
 
 NNI_INLINE void ManualClock::advance(Duration span) {
-  if (span < Duration::zero()) throw Error{Errc::internal, "ManualClock: time does not go back"};
+  if (span < Duration::zero()) throw Error{Errc::internal, "ManualClock: the time cannot go backwards"};
   settle();
   const SteadyPoint target = steady_now() + span;
   for (auto next = next_deadline(); next && *next <= target; next = next_deadline()) {
