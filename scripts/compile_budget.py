@@ -4,7 +4,7 @@
     scripts/compile_budget.py [--rounds N] [--compiler CXX] [--json FILE]
 
 Prints seconds of processor time (user, best of N; 3) and peak memory of the compiler at -O0 for the quickstart
-(examples/01_quickstart.cpp) in each mode, and for units that only include the library. The baseline of a mode has the same
+(examples/01_quickstart.cpp) in each mode, for three other compositions against nni::compiled, and for units that only include the library. The baseline of a mode has the same
 Boost headers as the quickstart in that mode and does one co_spawn, one timer, one channel and one JSON parse. A ratio is
 a figure beside its baseline, measured by turns.
 
@@ -21,7 +21,8 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 QUICKSTART = ROOT / "examples" / "01_quickstart.cpp"
 MODES = {"compiled": ["-DNNI_SEPARATE_COMPILATION", "-DBOOST_ASIO_SEPARATE_COMPILATION"], "header_only": []}
-GOALS = {"compile_compiled": 1.5, "compile_header_only": 2.5, "single_header": 1.3}
+GOALS = {"compile_compiled": 1.6, "compile_header_only": 4, "single_header": 1.3, "compile_local": 1.6, "compile_journal": 1.6,
+         "compile_session": 1.6}
 BASELINE = """\
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -50,6 +51,53 @@ int main() {
   io.run();
 }
 """
+
+
+COMPONENTS = ["-DNNI_WITH_SQLITE=1", "-DNNI_WITH_HTTP=1", "-DNNI_WITH_PROCESS=1"]
+COMPOSITIONS = {
+    "local": """\
+#include <nni/assessing/median_stop.hpp>
+#include <nni/console/console.hpp>
+#include <nni/datastore/sqlite.hpp>
+#include <nni/experiment/experiment.hpp>
+#include <nni/platforms/local.hpp>
+#include <nni/tuning/tpe.hpp>
+int main() {
+  nni::ExperimentOptions options;
+  options.trial_command = nni::Command("true");
+  nni::Experiment experiment{
+      options, nni::platforms::Local{}, nni::datastore::Sqlite{},
+      nni::tuning::Tpe{nni::SearchSpace{nni::uniform("x", 0.0, 1.0)}}, nni::assessing::MedianStop{}};
+  experiment.observe(nni::ConsoleObserver());
+  experiment.run();
+}
+""",
+    "journal": """\
+#include <nni/datastore/journal.hpp>
+#include <nni/nni.hpp>
+int main() {
+  nni::Experiment experiment{
+      nni::ExperimentOptions{.max_trials = 4},
+      nni::platforms::InProcess{[](nni::TrialHandle& trial) {
+        trial.report_final_result(trial.parameter<double>("x"));
+      }},
+      nni::datastore::Journal{}, nni::tuning::Random{nni::SearchSpace{nni::uniform("x", 0.0, 1.0)}}};
+  experiment.run();
+}
+""",
+    "session": """\
+#include <nni/platforms/local.hpp>
+#include <nni/session/training_session.hpp>
+int main() {
+  nni::TrainingSessionOptions options;
+  options.trial_command = nni::Command("true");
+  nni::TrainingSession session{options, nni::platforms::Local{}};
+  const nni::TrialJobDetail trial = session.submit_trial_job(nni::Parameters("{}"));
+  session.wait_trial_job(trial.trial);
+  session.clean_up();
+}
+""",
+}
 
 
 class Broken(Exception):
@@ -108,6 +156,8 @@ def measure_all(compiler, rounds):
         units[f"baseline.{mode}"] = (compiler.unit(f"baseline_{mode}", text), options)
         units[f"quickstart.{mode}"] = (QUICKSTART, [*tree, *options])
         units[f"only_includes.{mode}"] = (only, [*tree, *options])
+    for name, text in COMPOSITIONS.items():
+        units[f"{name}.compiled"] = (compiler.unit(name, text), [*tree, *MODES["compiled"], *COMPONENTS])
     units["only_includes.single_header"] = (only, single)
     units["quickstart.single_header"] = (QUICKSTART, single)
     units["bodies.single_header"] = (bodies, single)
@@ -130,6 +180,8 @@ def rows_of(best, size):
 
     rows = [row(f"compile_{mode}", best[f"quickstart.{mode}"][0], "s", best[f"baseline.{mode}"][0], "same Boost headers")
             for mode in MODES]
+    rows += [row(f"compile_{name}", best[f"{name}.compiled"][0], "s", best["baseline.compiled"][0], "same Boost headers")
+             for name in COMPOSITIONS]
     rows.append(row("single_header", best["only_includes.single_header"][0], "s", best["only_includes.header_only"][0],
                     "header-only mode, include only"))
     rows.append(row("single_header.memory", best["only_includes.single_header"][1], "MiB",

@@ -6,7 +6,8 @@ import sys
 
 from session import ROOT, Missing, run
 
-COMPILE_ROWS = ["compile_compiled", "compile_header_only"] + [f"single_header{s}" for s in ("", ".memory", ".size")]
+COMPILE_ROWS = [f"compile_{name}" for name in ("compiled", "header_only", "local", "journal", "session")]
+COMPILE_ROWS += [f"single_header{suffix}" for suffix in ("", ".memory", ".size")]
 
 
 def compile_budget(session):
