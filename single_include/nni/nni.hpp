@@ -6126,6 +6126,16 @@ struct EngineHooks {
   std::function<awaitable<void>()> count_unfitting;
 };
 
+/// Since when nothing can be started, and when that is tried again.
+struct Outage {
+  SteadyPoint since{};
+  SteadyPoint until{};
+  Duration pause{};
+  std::string reason;          // for people
+  std::optional<RunId> probe;  // was submitted to find out
+  bool answered = false;       // its submission
+};
+
 /// The loops of a running experiment over one ledger. One object per run; all of it lives on one executor.
 ///
 /// Each loop waits for one source of events, hands what it got to the ledger, and lets `apply` carry the transition
@@ -6310,16 +6320,6 @@ class Engine {
   NNI_LAZY [[nodiscard]] std::string what_is_awaited() const;
 
   // ---- a platform that is away ----------------------------------------------------------------------------------
-
-  // Since when nothing can be started, and when that is tried again.
-  struct Outage {
-    SteadyPoint since{};
-    SteadyPoint until{};
-    Duration pause{};
-    std::string reason;          // for people
-    std::optional<RunId> probe;  // was submitted to find out
-    bool answered = false;       // its submission
-  };
 
   NNI_LAZY void show_trouble();
   NNI_LAZY void defer_run(JobEnded what);
