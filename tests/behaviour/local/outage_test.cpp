@@ -306,5 +306,5 @@ TEST_CASE("local: the end does not wait for ever for a keeper that was stopped, 
   CHECK(ended);
   REQUIRE_FALSE(troubles.told.empty());
   CHECK_THAT(troubles.told.front(), Catch::Contains("has not answered for 10") && Catch::Contains("kill -CONT"));
-  CHECK_THAT(log, Catch::Contains("did not say that they have ended"));
+  CHECK_THAT(log, Catch::Contains("did not report that they have ended"));
 }
