@@ -15024,6 +15024,8 @@ template <class Service, class... Policies>
 class TrainingSession {
   static_assert(TrainingService<Service>, "the first policy of a TrainingSession does not model nni::TrainingService");
   static_assert(detail::check_configuration_of_service<Service>());
+  // What cannot be composed says so where the session is named.
+  static_assert(sizeof(Experiment<Service, Policies..., detail::SessionAdvisor>) != 0);
   static_assert(detail::count_role<role::tuner, Policies...> + detail::count_role<role::assessor, Policies...> +
                         detail::count_role<role::advisor, Policies...> ==
                     0,
