@@ -11,7 +11,7 @@ import time
 
 from target import Failed
 
-PROTOCOL = pathlib.Path(__file__).resolve().parents[2] / "include" / "nni" / "keeper" / "protocol.hpp"
+PROTOCOL = pathlib.Path(__file__).resolve().parents[2] / "include" / "nni" / "keeper" / "wire" / "protocol.hpp"
 VERSION = int(re.search(r"protocol_version = (\d+);", PROTOCOL.read_text(encoding="ascii")).group(1))
 HELLO, START, KILL, FINISH, ASK_STATUS = 1, 3, 4, 7, 8
 REFUSED, STATUS = 65, 69
