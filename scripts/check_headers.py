@@ -83,7 +83,7 @@ def main():
     tree = Tree(ROOT / "include")
     units, known = [], 0
     for name in tree.text:
-        if not name.endswith(".hpp") or (options.words and not any(word in name for word in options.words)):
+        if name.endswith("_inl.hpp") or (options.words and not any(word in name for word in options.words)):
             continue
         for (bodies, parts), flags in MODES.items():
             if bodies == "header-only" and is_private(name):
