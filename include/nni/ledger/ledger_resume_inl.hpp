@@ -7,6 +7,7 @@
 #include <utility>
 
 #include <nni/ledger/ledger.hpp>
+#include <nni/ledger/outcome.hpp>
 
 namespace nni {
 
